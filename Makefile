@@ -1,0 +1,51 @@
+# Everything runs from .venv, which any target makes when it is missing or older than pyproject.toml.
+# Needs make and Python 3.11 or newer with venv; `make PYTHON=python3.12 …` picks another interpreter.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup figure test lint coverage bench clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
+		printf '%-18s %s\n' "$$target" "$$text"; done
+
+setup: $(STAMP)  ## make .venv and install kernelrl with its tools there
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "kernelrl needs Python 3.11 or newer; try: make PYTHON=python3.12 setup" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Making .venv ..."; $(PYTHON) -m venv .venv; }
+	@echo "Installing kernelrl and its dependencies into .venv (a minute or two the first time) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+	@echo "Ready: $(BIN)/python"
+
+figure: setup  ## learn in TwinRooms and draw the figure of rewards against episodes
+	@$(BIN)/python examples/figure.py
+
+test: setup  ## run the tests
+	@$(BIN)/python -m pytest
+
+lint: setup  ## check style, formatting and types
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+coverage: setup  ## run the core's tests without compilation and show which lines they reach
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core --cov=kernelrl.core --cov-report=term-missing:skip-covered
+
+bench: setup  ## run every benchmark; bench-NAME runs benchmarks/NAME.py
+	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"
+	@set -e; for name in $(BENCHMARKS); do echo; $(MAKE) --no-print-directory bench-$$name; done
+
+bench-%: benchmarks/%.py setup
+	@echo "== $*"
+	@$(BIN)/python $<
+
+clean:  ## remove what tools left behind (keeps .venv and results)
+	@rm -rf build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

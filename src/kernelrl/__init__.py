@@ -1,0 +1,48 @@
+"""kernelrl: sample-efficient exploration in continuous state spaces by optimistic kernel-based reinforcement learning.
+
+Importing it registers the environments with Gymnasium. Agents are imported when first used, so that this is quick.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from kernelrl.envs import register as _register
+
+if TYPE_CHECKING:
+    from kernelrl import envs as envs
+    from kernelrl.agent import Agent, load
+    from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI
+    from kernelrl.core import bonuses, kernels, metrics
+    from kernelrl.history import History
+
+__version__ = "0.1.0"
+__all__ = ["Agent", "GreedyKernelUCBVI", "History", "KernelUCBVI", "bonuses", "envs", "kernels", "load", "metrics"]
+
+_WHERE = {
+    "Agent": "kernelrl.agent",
+    "GreedyKernelUCBVI": "kernelrl.agents",
+    "History": "kernelrl.history",
+    "KernelUCBVI": "kernelrl.agents",
+    "bonuses": "kernelrl.core",
+    "kernels": "kernelrl.core",
+    "load": "kernelrl.agents",
+    "metrics": "kernelrl.core",
+}
+
+_register()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'kernelrl' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(_WHERE[name])
+    value = getattr(module, name, None)
+    if value is None:
+        value = importlib.import_module(f"{_WHERE[name]}.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

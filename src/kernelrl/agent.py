@@ -1,0 +1,384 @@
+"""`Agent`: the Python class behind every agent.
+
+It holds the hyper-parameters, checks what comes in, and hands on to the compiled functions of its algorithm (see
+`kernelrl.algorithms.interface`). A subclass supplies its hyper-parameters and `_new_model`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import time
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl import storage
+from kernelrl.algorithms import interface
+from kernelrl.core.stream import new_stream
+from kernelrl.history import History
+from kernelrl.progress import Interrupts, Progress, note_compiled, say_if_compiling
+from kernelrl.rollout import (
+    SLACK,
+    GymEnvironment,
+    compiled_dynamics,
+    compiled_horizon,
+    run_compiled,
+    run_episodes,
+    time_limit,
+)
+
+__all__ = ["AGENTS", "Agent", "load"]
+
+AGENTS: dict[str, type[Agent]] = {}
+Floats = npt.NDArray[np.float64]
+BLOCK_SECONDS = 0.1  # how long compiled code runs before Python looks at Ctrl-C and the progress bar
+
+
+class Agent:
+    """What all agents can do. Make one of a subclass, such as `kernelrl.KernelUCBVI`."""
+
+    _hyper_parameters: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls) -> None:
+        """Make the class known to `load`."""
+        AGENTS[cls.__name__] = cls
+
+    def __init__(self, horizon: int | None, reward_range: tuple[float, float]) -> None:
+        if horizon is not None:
+            horizon = whole_number("horizon", horizon, 1)
+        try:
+            low, high = (float(bound) for bound in reward_range)
+        except (TypeError, ValueError):
+            raise ValueError(f"reward_range must be a pair (lowest, highest), got {reward_range!r}") from None
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"reward_range must be two finite numbers, the lower one first, got {reward_range!r}")
+        self.horizon = horizon
+        self.reward_range = (low, high)
+        self._model: Any = None
+        self._seed = 0
+        self._episodes = 0
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._hyper_parameters)
+        return f"{type(self).__name__}({settings})"
+
+    # -------------------------------------------------------------------------------------------- what subclasses give
+
+    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
+        """The algorithm's NamedTuple before any data, for states in the box [low, high] (d,)."""
+        raise NotImplementedError
+
+    def _deployed_action(self, state: Floats, step: int) -> int:
+        """The deployed policy's action, counted from 0."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------------------------------- driving by hand
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes played so far."""
+        return self._episodes
+
+    def start(
+        self, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int, seed: int | None = None
+    ) -> None:
+        """Get ready for episodes of `horizon` steps in these spaces; `fit` does this by itself."""
+        if self._model is not None:
+            raise RuntimeError("this agent has been started already: make a new one to begin afresh")
+        if not isinstance(observation_space, gym.spaces.Box):
+            raise TypeError(f"observation_space must be a gymnasium Box of states, got {observation_space}")
+        if not isinstance(action_space, gym.spaces.Discrete):
+            raise TypeError(
+                f"action_space must be gymnasium's Discrete, got {action_space}; discretise other actions with a wrapper"
+            )
+        horizon = whole_number("horizon", horizon, 1)
+        if self.horizon is not None and horizon != self.horizon:
+            raise ValueError(f"horizon: the agent was made for {self.horizon} steps, got {horizon}")
+        if seed is None:
+            seed = secrets.randbits(32)
+        seed = whole_number("seed", seed, 0)
+        if seed >= 2**63:
+            raise ValueError(f"seed must be below 2**63, got {seed}")
+        low = np.asarray(observation_space.low, np.float64).reshape(-1)
+        high = np.asarray(observation_space.high, np.float64).reshape(-1)
+        actions = int(action_space.n)
+        self._model = self._new_model(low, high, actions, horizon, new_stream(seed))
+        self._shape, self._low, self._high = observation_space.shape, low, high
+        # float32 rounding of a bound is not an escape from the box
+        self._slack = np.where(np.isfinite(low) & np.isfinite(high), 2.0 * spacing32(np.maximum(abs(low), abs(high))), 0)
+        self._slack = np.nan_to_num(self._slack)
+        self._actions, self._first_action = actions, int(action_space.start)
+        self._steps = horizon
+        self._seed = seed
+        self._scratch = np.zeros(actions)
+
+    def begin_episode(self) -> None:
+        """Begin an episode."""
+        interface.begin_episode(self._started())
+
+    def choose(self, state: npt.ArrayLike, step: int) -> int:
+        """The action that the learning policy takes in `state` at `step` (from 0)."""
+        model = self._started()
+        return int(interface.choose(model, self._check_state("state", state), self._check_step(step))) + self._first_action
+
+    def observe(
+        self, state: npt.ArrayLike, action: int, reward: float, next_state: npt.ArrayLike, step: int,
+        terminated: bool = False,
+    ) -> None:  # fmt: skip
+        """Take in one transition; `terminated` means that nothing can be collected after it."""
+        model = self._started()
+        x = self._check_state("state", state)
+        y = self._check_state("next_state", next_state)
+        h = self._check_step(step)
+        a = int(action) - self._first_action
+        if a != action - self._first_action or not 0 <= a < self._actions:
+            last = self._first_action + self._actions - 1
+            raise ValueError(f"action must be one of {self._first_action} … {last}, got {action!r}")
+        r = self._check_reward(float(reward))
+        if not interface.has_room(model):
+            model = self._model = interface.grow(model)
+        interface.observe(model, x, a, r, y, h, bool(terminated))
+
+    def end_episode(self) -> None:
+        """End an episode."""
+        interface.end_episode(self._started())
+        self._episodes += 1
+
+    # ------------------------------------------------------------------------------------------------------------ fitting
+
+    def fit(
+        self, env: gym.Env[Any, Any], episodes: int, *, seed: int | None = None, driver: str = "auto",
+        progress: bool | None = None,
+    ) -> History:  # fmt: skip
+        """Play `episodes` episodes in `env` and learn from them; call it again to go on.
+
+        `driver` is "compiled" (environments of this package, not wrapped), "python" (any environment) or "auto".
+        `progress` shows a bar on standard error; None does so on a terminal. Ctrl-C ends the call after the running
+        episode, with all that was collected; a second Ctrl-C raises KeyboardInterrupt at once.
+        """
+        episodes = whole_number("episodes", episodes, 0)
+        self._get_ready(env, seed)
+        dynamics = self._dynamics(env, driver)
+        returns, lengths, bad = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(2)
+        x, y, stream = np.zeros(self._low.size), np.zeros(self._low.size), np.zeros(4, np.uint64)
+        low, high = self.reward_range
+        if dynamics is None:
+            run, horizon = run_episodes, self._steps
+            world: Any = GymEnvironment(env, self._check_state, self._first_action)
+        else:
+            run, horizon, world = run_compiled, compiled_horizon(env, self._steps), dynamics
+            say_if_compiling(self._model, world)
+        first, done, block, began = self._episodes, 0, 1, time.perf_counter()
+        with Interrupts() as interrupts, Progress(progress, type(self).__name__, episodes, returns) as bar:
+            while done < episodes and not interrupts.asked:
+                while not interface.has_room(self._model):
+                    self._model = interface.grow(self._model)
+                before = time.perf_counter()
+                played = run(
+                    self._model, world, stream, x, y, self._seed, self._episodes, min(block, episodes - done),
+                    horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], bad,
+                )  # fmt: skip
+                self._episodes += played
+                done += played
+                if bad[0]:
+                    self._check_reward(bad[1])
+                if dynamics is not None:
+                    note_compiled(self._model, world)
+                    block = next_block(block, time.perf_counter() - before)
+                bar.update(done)
+        seconds = time.perf_counter() - began
+        return History(first, returns[:done].copy(), lengths[:done].copy(), seconds, interrupted=done < episodes)
+
+    def _get_ready(self, env: gym.Env[Any, Any], seed: int | None) -> None:
+        """Start, or check that `env` and `seed` go on where the last call ended."""
+        if self._model is None:
+            horizon = self.horizon or time_limit(env)
+            if horizon is None:
+                raise ValueError(
+                    "horizon: the environment has no time limit, so the number of steps must be given: "
+                    f"{type(self).__name__}(horizon=…)"
+                )
+            self.start(env.observation_space, env.action_space, horizon, seed)
+            return
+        if seed is not None and seed != self._seed:
+            raise ValueError(
+                f"seed: this agent goes on with seed {self._seed}, got {seed}; leave seed out, or make a new agent"
+            )
+        space, actions = env.observation_space, env.action_space
+        if not (
+            isinstance(space, gym.spaces.Box) and space.shape == self._shape
+            and np.array_equal(np.asarray(space.low, float).reshape(-1), self._low)
+            and np.array_equal(np.asarray(space.high, float).reshape(-1), self._high)
+        ):  # fmt: skip
+            raise ValueError(f"env: its states are {space}, which is not what this agent was started with")
+        if not (isinstance(actions, gym.spaces.Discrete) and (int(actions.n), int(actions.start)) == (
+            self._actions, self._first_action
+        )):  # fmt: skip
+            raise ValueError(f"env: its actions are {actions}, which is not what this agent was started with")
+
+    def _dynamics(self, env: gym.Env[Any, Any], driver: str) -> Any:
+        """The compiled dynamics to use, or None for the Python driver."""
+        if driver not in ("auto", "python", "compiled"):
+            raise ValueError(f'driver must be "auto", "python" or "compiled", got {driver!r}')
+        dynamics = None if driver == "python" else compiled_dynamics(env)
+        if driver == "compiled" and dynamics is None:
+            raise ValueError(
+                "driver: only environments of this package, wrapped in nothing but Gymnasium's TimeLimit, "
+                f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
+            )
+        return dynamics
+
+    # --------------------------------------------------------------------------------------------------------- reading out
+
+    def act(self, state: npt.ArrayLike, step: int) -> int:
+        """The action of the policy to deploy, in `state` at `step` (from 0)."""
+        self._started()
+        return self._deployed_action(self._check_state("state", state), self._check_step(step)) + self._first_action
+
+    def q_values(self, states: npt.ArrayLike, step: int) -> Floats:
+        """(n, A) optimistic Q_h at `states` (n, d), as the agent uses it to choose."""
+        return self._read(interface.read_q, states, step)
+
+    def values(self, states: npt.ArrayLike, step: int) -> Floats:
+        """(n,) optimistic V_h at `states` (n, d)."""
+        model, h = self._started(), self._check_step(step)
+        return np.array([interface.read_values(model, x, h) for x in self._check_states(states)], np.float64)
+
+    def _read(self, verb: Any, states: npt.ArrayLike, step: int) -> Floats:
+        model, h = self._started(), self._check_step(step)
+        rows = self._check_states(states)
+        out = np.zeros((len(rows), self._actions))
+        for x, row in zip(rows, out, strict=True):
+            verb(model, x, h, row)
+        return out
+
+    # ------------------------------------------------------------------------------------------------------ saving, loading
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the agent to one file, from which `kernelrl.load` restores all of it."""
+        from kernelrl import __version__
+
+        header: dict[str, Any] = {
+            "version": __version__,
+            "agent": type(self).__name__,
+            "hyper_parameters": {name: storage.encode(getattr(self, name)) for name in self._hyper_parameters},
+        }
+        if self._model is not None:
+            header["started"] = {
+                "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
+                "shape": list(self._shape), "actions": self._actions, "first_action": self._first_action,
+                "horizon": self._steps, "seed": self._seed, "episodes": self._episodes,
+            }  # fmt: skip
+        storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
+
+    def _restore(self, started: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Take up the state that `save` wrote."""
+        shape = tuple(started["shape"])
+        low, high = (np.array([float(b) for b in started[key]]).reshape(shape) for key in ("low", "high"))
+        states = gym.spaces.Box(low, high, dtype=np.float64)
+        actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
+        self.start(states, actions, started["horizon"], started["seed"])
+        self._model = storage.with_arrays(self._model, arrays)
+        self._episodes = started["episodes"]
+
+    # ------------------------------------------------------------------------------------------------------------ checking
+
+    def _started(self) -> Any:
+        if self._model is None:
+            raise RuntimeError("this agent has not been started: call fit(env, …) or start(…) first")
+        return self._model
+
+    def _check_step(self, step: int) -> int:
+        if step != int(step) or not 0 <= step < self._steps:
+            raise ValueError(f"step must be one of 0 … {self._steps - 1}, got {step!r}")
+        return int(step)
+
+    def _check_reward(self, reward: float) -> float:
+        """The reward mapped to [0, 1]."""
+        low, high = self.reward_range
+        mapped = (reward - low) * (1.0 / (high - low))
+        if not -SLACK <= mapped <= 1.0 + SLACK:
+            raise ValueError(
+                f"reward: {reward!r} is outside reward_range={self.reward_range}; make the agent with "
+                "reward_range=(lowest, highest) such that every reward of the environment lies inside"
+            )
+        return min(max(mapped, 0.0), 1.0)
+
+    def _check_state(self, name: str, state: npt.ArrayLike) -> Floats:
+        """The state as float64 (d,), clipped by float32's rounding at most."""
+        try:
+            x = np.asarray(state, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be an array of numbers of shape {self._shape}, got {state!r}") from None
+        if x.shape != self._shape:
+            raise ValueError(f"{name} must have shape {self._shape}, got shape {x.shape}")
+        return self._check_states(x[None], name)[0]
+
+    def _check_states(self, states: npt.ArrayLike, name: str = "states") -> Floats:
+        """States (n, …) as float64 (n, d)."""
+        x = np.asarray(states, np.float64)
+        if x.shape[1:] != self._shape or x.ndim == 0:
+            raise ValueError(f"{name} must have shape (n, {', '.join(map(str, self._shape))}), got shape {x.shape}")
+        x = np.ascontiguousarray(x.reshape(len(x), -1))
+        if not np.isfinite(x).all():
+            raise ValueError(f"{name} must be finite, got {x[~np.isfinite(x).all(axis=1)][0]}")
+        outside = (x < self._low - self._slack) | (x > self._high + self._slack)
+        if outside.any():
+            raise ValueError(
+                f"{name} must lie in the box from {self._low} to {self._high}, got {x[outside.any(axis=1)][0]}"
+            )
+        return np.clip(x, self._low, self._high)
+
+
+def load(path: str | os.PathLike[str], **functions: Any) -> Agent:
+    """The agent that `save` wrote to `path`.
+
+    Hyper-parameters that are functions of the user's own and cannot be imported, such as a metric defined in a script,
+    must be given again: `kernelrl.load(path, metric=…)`.
+    """
+    header, arrays = storage.read_file(path)
+    name = header.get("agent")
+    if name not in AGENTS:
+        raise ValueError(f"path: {path} holds an agent of class {name!r}, which this version of kernelrl does not have")
+    cls = AGENTS[name]
+    unknown = set(functions) - set(cls._hyper_parameters)
+    if unknown:
+        raise TypeError(f"{sorted(unknown)[0]} is not a hyper-parameter of {name}")
+    hyper = {
+        key: functions[key] if key in functions else storage.decode(value)
+        for key, value in header["hyper_parameters"].items()
+    }
+    agent = cls(**hyper)
+    if "started" in header:
+        try:
+            agent._restore(header["started"], arrays)
+        except KeyError as error:
+            raise ValueError(f"path: {path} is damaged: {error} is missing") from error
+    return agent
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """`value` as an int, or an error that names it."""
+    try:
+        number = int(value)
+        fits = number == value and number >= least
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return number
+
+
+def spacing32(values: Floats) -> Floats:
+    """The distance between neighbouring float32 numbers at `values`."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    return np.spacing(np.maximum(finite, 1e-30).astype(np.float32)).astype(np.float64)
+
+
+def next_block(block: int, seconds: float) -> int:
+    """How many episodes to run next so that it takes about BLOCK_SECONDS."""
+    return max(1, min(4 * block, int(block * BLOCK_SECONDS / max(seconds, 1e-9))))

@@ -1,0 +1,257 @@
+"""Greedy-Kernel-UCBVI (paper, algorithm 3), exact: every sample is kept.
+
+With V_h = R_h = H-h at first, at each visited state x of step h
+
+    Q̃_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(x, a)             from the data before this transition
+    a          = argmax Q̃_h(x, ·)
+    Ṽ          = min(R_h, max_a Q̃_h(x, a))
+    V_h(·)     ← min(V_h(·), Ṽ + L_h·ρ(·, x))                      a cone
+
+V_h is kept where P̂V needs it, at the next states, as r + V_{h+1}(y) beside each sample (`G`), so that P̂V is a weighted
+sum like any other. V_h is L_h-Lipschitz, so a cone with Ṽ ≥ V_h(x) lowers nothing anywhere and is dropped; the others
+are stored, since a new next state needs V_h there, which is the lowest of all cones.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.algorithms.interface import (
+    begin_episode,
+    choose,
+    end_episode,
+    grow,
+    has_room,
+    observe,
+    largest,
+    pick_largest,
+    read_bonuses,
+    read_counts,
+    read_q,
+    read_values,
+)
+from kernelrl.core.buckets import (
+    WIDTH,
+    Buckets,
+    add_point,
+    chunks_left,
+    distances_in,
+    found,
+    grow_buckets,
+    lengthen,
+    near,
+    new_buckets,
+    number_of_chunks,
+    payload,
+    size_of,
+)
+from kernelrl.core.compile import inner
+from kernelrl.core.interpolation import anything_above, cone_radius, cones_at
+from kernelrl.core.metrics import embed
+from kernelrl.core.samples import (
+    Samples,
+    Settings,
+    action_list,
+    append_sample,
+    bonus_at,
+    counts_at,
+    grow_samples,
+    has_next,
+    new_samples,
+    pool,
+    row,
+    sample_room,
+    sums_at,
+)
+
+__all__ = ["GreedyExact", "new_greedy_exact"]
+
+
+class GreedyExact(NamedTuple):
+    """The state of Greedy-Kernel-UCBVI on all samples."""
+
+    settings: Settings
+    samples: Samples
+    stream: np.ndarray  # (4,) the agent's own random stream
+    S: Buckets  # states by pool and action
+    G: np.ndarray  # (rows, chunks of S, WIDTH) r + V_{h+1}(y)
+    Y: Buckets  # next states by pool
+    V: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y)
+    sample: np.ndarray  # (chunks of Y, WIDTH) slot of the sample in S
+    reward: np.ndarray  # (chunks of Y, WIDTH) its reward
+    cones: Buckets  # states whose target lowered V_h, by step
+    height: np.ndarray  # (chunks of cones, WIDTH) their targets Ṽ
+    memo: np.ndarray  # (d+3,) the last target computed, and for which state, step and number of samples
+
+
+def new_greedy_exact(settings, stream, low, high, cell):
+    """The state before any data, for embeddings in the box [low, high] (d,)."""
+    H, A, d = settings.horizon, settings.actions, low.size
+    pools, rows = (1, H) if settings.stationary else (H, 1)
+    S = new_buckets(pools * A, low, high, cell)
+    Y = new_buckets(pools, low, high, cell)
+    cones = new_buckets(H, low, high, cell)
+    model = GreedyExact(
+        settings, new_samples(d, 4 * H), stream, S, payload(S, rows), Y, payload(Y, rows),
+        payload(Y, dtype=np.int64), payload(Y), cones, payload(cones), np.full(d + 3, -1.0),
+    )  # fmt: skip
+    while not has_room(model):
+        model = grow(model)
+    return model
+
+
+@has_room.implement(GreedyExact)
+def has_room_greedy(model):
+    H = model.settings.horizon
+    left = min(chunks_left(model.S), min(chunks_left(model.Y), chunks_left(model.cones)))
+    return left >= H and sample_room(model.samples) >= H
+
+
+@grow.implement_plain(GreedyExact)
+def grow_greedy(model):
+    H = model.settings.horizon
+    if sample_room(model.samples) < H:
+        model = model._replace(samples=grow_samples(model.samples, 2 * model.samples.reward.size))
+    if chunks_left(model.S) < H:
+        chunks = 2 * number_of_chunks(model.S)
+        model = model._replace(S=grow_buckets(model.S, chunks), G=lengthen(model.G, chunks, 1))
+    if chunks_left(model.Y) < H:
+        chunks = 2 * number_of_chunks(model.Y)
+        model = model._replace(
+            Y=grow_buckets(model.Y, chunks),
+            V=lengthen(model.V, chunks, 1),
+            sample=lengthen(model.sample, chunks, 0),
+            reward=lengthen(model.reward, chunks, 0),
+        )
+    if chunks_left(model.cones) < H:
+        chunks = 2 * number_of_chunks(model.cones)
+        model = model._replace(cones=grow_buckets(model.cones, chunks), height=lengthen(model.height, chunks, 0))
+    return model
+
+
+@begin_episode.implement(GreedyExact)
+def begin_greedy(model):
+    return None
+
+
+@end_episode.implement(GreedyExact)
+def end_greedy(model):
+    return None
+
+
+@inner
+def targets_at(model, u, h, q):
+    """Q̃_h(u, ·) into `q` (A,), for an embedded state."""
+    settings = model.settings
+    G = model.G[row(settings, h)]
+    for a in range(settings.actions):
+        C, T = sums_at(settings, model.S, action_list(settings, h, a), u, G)
+        q[a] = T / C + bonus_at(settings, h, C)
+
+
+@inner
+def value_at(model, u, h):
+    """V_h(u) = min(R_h, lowest cone at u), for an embedded state."""
+    settings = model.settings
+    R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
+    return cones_at(model.cones, settings.space, h, u, model.height, L, cone_radius(R, 0.0, L), R)
+
+
+@inner
+def best_target(model, u, h):
+    """max_a Q̃_h(u, a); `choose` has computed it already in the usual course of things."""
+    memo, d = model.memo, u.size
+    known = memo[d] == h and memo[d + 1] == model.samples.number[0]
+    for j in range(d):
+        known = known and memo[j] == u[j]
+    if known:
+        return memo[d + 2]
+    q = np.empty(model.settings.actions)
+    targets_at(model, u, h, q)
+    return largest(q)
+
+
+@choose.implement(GreedyExact)
+def choose_greedy(model, state, h):
+    u, q = np.empty(state.size), np.empty(model.settings.actions)
+    embed(model.settings.space, state, u)
+    targets_at(model, u, h, q)
+    memo, d = model.memo, u.size
+    for j in range(d):
+        memo[j] = u[j]
+    memo[d], memo[d + 1], memo[d + 2] = h, model.samples.number[0], largest(q)
+    return pick_largest(q, model.stream)
+
+
+@inner
+def lower(model, u, h, target):
+    """V_h(·) ← min(V_h(·), target + L_h·ρ(·, u)), at the cones and at the next states."""
+    settings, Y = model.settings, model.Y
+    if target >= value_at(model, u, h):
+        return
+    slot = add_point(model.cones, h, u)
+    model.height[slot // WIDTH, slot % WIDTH] = target
+    if h == 0:
+        return  # V_0 is nobody's next value
+    R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
+    V, G = model.V[row(settings, h)], model.G[row(settings, h - 1)]
+    for i in range(near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))):
+        chunk = found(Y, i)
+        if not anything_above(V[chunk], Y.buffer, target, L * L, distances_in(Y, settings.space, chunk, u)):
+            continue
+        for place in range(size_of(Y, chunk)):
+            value = target + L * math.sqrt(Y.buffer[place])
+            if value < V[chunk, place]:
+                V[chunk, place] = value
+                s = model.sample[chunk, place]
+                G[s // WIDTH, s % WIDTH] = model.reward[chunk, place] + value
+
+
+@observe.implement(GreedyExact)
+def observe_greedy(model, state, action, reward, next_state, h, terminated):
+    settings, H = model.settings, model.settings.horizon
+    u, v = np.empty(state.size), np.empty(state.size)
+    embed(settings.space, state, u)
+    lower(model, u, h, min(np.float64(H - h), best_target(model, u, h)))
+    embed(settings.space, next_state, v)
+    append_sample(model.samples, u, action, reward, v, h, terminated)
+    s = add_point(model.S, action_list(settings, h, action), u)
+    for r in range(model.G.shape[0]):
+        model.G[r, s // WIDTH, s % WIDTH] = reward
+    if not has_next(settings, h, terminated):
+        return
+    first, last = (1, H - 1) if settings.stationary else (h + 1, h + 1)
+    y = add_point(model.Y, pool(settings, h + 1), v)
+    model.sample[y // WIDTH, y % WIDTH] = s
+    model.reward[y // WIDTH, y % WIDTH] = reward
+    for level in range(first, last + 1):
+        value = value_at(model, v, level)
+        model.V[row(settings, level), y // WIDTH, y % WIDTH] = value
+        model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = reward + value
+
+
+@read_q.implement(GreedyExact)
+def read_q_greedy(model, state, h, out):
+    u = np.empty(state.size)
+    embed(model.settings.space, state, u)
+    targets_at(model, u, h, out)
+
+
+@read_values.implement(GreedyExact)
+def read_values_greedy(model, state, h):
+    u = np.empty(state.size)
+    embed(model.settings.space, state, u)
+    return value_at(model, u, h)
+
+
+@read_counts.implement(GreedyExact)
+def read_counts_greedy(model, state, h, out):
+    counts_at(model.settings, model.S, model.G[0], state, h, out)
+
+
+@read_bonuses.implement(GreedyExact)
+def read_bonuses_greedy(model, state, h, out):
+    counts_at(model.settings, model.S, model.G[0], state, h, out)
+    for a in range(out.size):
+        out[a] = bonus_at(model.settings, h, out[a])

@@ -1,0 +1,215 @@
+"""Points in buckets: many growing lists of embedded states in one set of arrays, searched by distance.
+
+A list (for instance "samples of step 3 and action 2") is spread over the cells of a grid on at most two axes, and a
+cell holds a chain of chunks of WIDTH points each, in order of arrival. Each chunk knows the box around its points. A
+search takes the cells that a radius can reach, then the chunks whose box is near enough; the caller works on whole
+chunks. Chunks lie coordinate by coordinate, so that this work vectorises, and are padded with points infinitely far
+away, so that it needs no remainder loop: work is done on whole LANES.
+
+A point has a slot = chunk·WIDTH + place, which never changes; what belongs to a point lies in arrays of shape
+(…, chunks, WIDTH), made with `payload` and lengthened with `lengthen`. Order of arrival and geometry alone decide
+where a point goes, never the capacity: growing changes no result.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.core.compile import SUMS, compiled, inner
+from kernelrl.core.metrics import gap_squared, squared_distances
+
+__all__ = ["LANES", "WIDTH", "Buckets", "add_point", "all_chunks", "chunks_left", "distances_in", "dot", "found", "grow_buckets",
+           "lengthen", "near", "new_buckets", "number_of_chunks", "payload", "size_of", "total"]
+
+WIDTH = 64
+LANES = 16
+AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
+MOST_CELLS = 1024
+AXIS, ORIGIN, PER_WIDTH, CELLS = range(4)
+HEAD, TAIL = range(2)
+FOLLOWING, SIZE, FOUND = range(3)
+
+
+class Buckets(NamedTuple):
+    """Lists of points (see the module's docstring). Few arrays, since each costs compile time in every function."""
+
+    grid: np.ndarray  # (4, 2) for each of two grid axes: its coordinate, origin, 1/width of a cell, number of cells
+    ends: np.ndarray  # (2, lists, cells) HEAD and TAIL: first and last chunk of a chain, or -1
+    chain: np.ndarray  # (3, chunks) FOLLOWING: next chunk or -1; SIZE: number of points; FOUND: scratch, see `near`
+    box: np.ndarray  # (2, chunks, d) lowest and highest coordinates of the chunk's points
+    points: np.ndarray  # (chunks, d, WIDTH)
+    buffer: np.ndarray  # (WIDTH,) scratch: distances or weights of one chunk
+    used: np.ndarray  # (1,) number of chunks in use
+
+
+def new_buckets(lists, low, high, cell, chunks=16):
+    """Empty buckets for embeddings in the box [low, high] (d,), with cells of width `cell` (inf: one cell)."""
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    d = low.size
+    width = np.where(np.isfinite(high - low), high - low, 32.0 * cell if math.isfinite(cell) else 1.0)
+    start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - width, -0.5 * width))
+    order = np.argsort(-width, kind="stable")[:2]
+    most = MOST_CELLS if d == 1 else math.isqrt(MOST_CELLS)
+    grid = np.zeros((4, 2))
+    grid[CELLS] = 1.0
+    for i, axis in enumerate(order):
+        cells = max(1, min(most, math.ceil(width[axis] / cell - 1e-9)))
+        grid[:, i] = axis, start[axis], cells / width[axis] if width[axis] > 0 else 0.0, cells
+    return Buckets(
+        grid, np.full((2, lists, int(grid[CELLS].prod())), -1, np.int64), new_chain(chunks), new_box(chunks, d),
+        np.full((chunks, d, WIDTH), AWAY), np.zeros(WIDTH), np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def new_chain(chunks):
+    """Chunks that follow nothing and are empty."""
+    chain = np.zeros((3, chunks), np.int64)
+    chain[FOLLOWING] = -1
+    return chain
+
+
+def new_box(chunks, d):
+    """Boxes around nothing."""
+    box = np.empty((2, chunks, d))
+    box[0], box[1] = np.inf, -np.inf
+    return box
+
+
+def number_of_chunks(buckets):
+    """How many chunks there is room for."""
+    return buckets.chain.shape[1]
+
+
+def payload(buckets, *leading, dtype=float, fill=0):
+    """An array of shape (*leading, chunks, WIDTH) for something that belongs to each point."""
+    return np.full((*leading, number_of_chunks(buckets), WIDTH), fill, dtype)
+
+
+def grow_buckets(buckets, chunks):
+    """The same buckets with room for `chunks` chunks."""
+    old = number_of_chunks(buckets)
+    chain, box = new_chain(chunks), new_box(chunks, buckets.points.shape[1])
+    chain[:, :old], box[:, :old] = buckets.chain, buckets.box
+    return buckets._replace(chain=chain, box=box, points=lengthen(buckets.points, chunks, 0, AWAY))
+
+
+def lengthen(array, length, axis, fill=0):
+    """A copy of `array` that is `length` long on `axis`, the new part filled with `fill`."""
+    shape = list(array.shape)
+    old, shape[axis] = shape[axis], length
+    longer = np.full(shape, fill, array.dtype)
+    longer[(slice(None),) * axis + (slice(old),)] = array
+    return longer
+
+
+@compiled
+def chunks_left(buckets):
+    """How many chunks can still be taken into use."""
+    return buckets.chain.shape[1] - buckets.used[0]
+
+
+@inner
+def cell_on(grid, i, coordinate):
+    """The cell of a coordinate on grid axis `i`; what lies outside the grid belongs to its outermost cells."""
+    place = (coordinate - grid[ORIGIN, i]) * grid[PER_WIDTH, i]
+    return np.int64(min(max(place, 0.0), grid[CELLS, i] - 1.0))
+
+
+@inner
+def add_point(buckets, which, u):
+    """Append `u` (d,) to list `which` and return its slot."""
+    grid, ends, chain, box = buckets.grid, buckets.ends, buckets.chain, buckets.box
+    first = cell_on(grid, 0, u[np.int64(grid[AXIS, 0])])
+    cell = first * np.int64(grid[CELLS, 1]) + cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
+    chunk = ends[TAIL, which, cell]
+    if chunk < 0 or chain[SIZE, chunk] == WIDTH:
+        fresh = buckets.used[0]
+        buckets.used[0] = fresh + 1
+        if chunk < 0:
+            ends[HEAD, which, cell] = fresh
+        else:
+            chain[FOLLOWING, chunk] = fresh
+        ends[TAIL, which, cell] = fresh
+        chunk = fresh
+    place = chain[SIZE, chunk]
+    chain[SIZE, chunk] = place + 1
+    for j in range(u.size):
+        buckets.points[chunk, j, place] = u[j]
+        box[0, chunk, j] = min(box[0, chunk, j], u[j])
+        box[1, chunk, j] = max(box[1, chunk, j], u[j])
+    return chunk * WIDTH + place
+
+
+@inner
+def near(buckets, space, which, u, radius):
+    """Find the chunks of list `which` that may hold points within `radius` of `u`: chain[FOUND, :n]; return n."""
+    grid, ends, chain, box = buckets.grid, buckets.ends, buckets.chain, buckets.box
+    x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]
+    radius = min(radius, AWAY)
+    square = radius * radius
+    first, last = cell_on(grid, 0, x - radius), cell_on(grid, 0, x + radius)
+    bottom, top = cell_on(grid, 1, y - radius), cell_on(grid, 1, y + radius)
+    n = 0
+    for i in range(first, last + 1):
+        for j in range(bottom, top + 1):
+            chunk = ends[HEAD, which, i * np.int64(grid[CELLS, 1]) + j]
+            while chunk >= 0:
+                if gap_squared(space, box[0, chunk], box[1, chunk], u) <= square:
+                    chain[FOUND, n] = chunk
+                    n += 1
+                chunk = chain[FOLLOWING, chunk]
+    return n
+
+
+@inner
+def all_chunks(buckets, which):
+    """Find all chunks of list `which`: chain[FOUND, :n]; return n."""
+    ends, chain = buckets.ends, buckets.chain
+    n = 0
+    for cell in range(ends.shape[2]):
+        chunk = ends[HEAD, which, cell]
+        while chunk >= 0:
+            chain[FOUND, n] = chunk
+            n += 1
+            chunk = chain[FOLLOWING, chunk]
+    return n
+
+
+@inner
+def size_of(buckets, chunk):
+    """The number of points of a chunk."""
+    return buckets.chain[SIZE, chunk]
+
+
+@inner
+def found(buckets, i):
+    """The `i`-th chunk that `near` found."""
+    return buckets.chain[FOUND, i]
+
+
+@inner
+def distances_in(buckets, space, chunk, u):
+    """Write ρ² between `u` and the chunk's points into `buffer`; return how many places were written (whole lanes)."""
+    size = buckets.chain[SIZE, chunk]
+    n = (size + LANES - 1) // LANES * LANES
+    squared_distances(space, buckets.points[chunk], size, n, u, buckets.buffer)
+    return n
+
+
+@inner(fastmath=SUMS)
+def total(values, n):
+    """Σ values[:n]."""
+    result = 0.0
+    for i in range(n):
+        result += values[i]
+    return result
+
+
+@inner(fastmath=SUMS)
+def dot(weights, values, n):
+    """Σ weights[:n]·values[:n]."""
+    result = 0.0
+    for i in range(n):
+        result += weights[i] * values[i]
+    return result

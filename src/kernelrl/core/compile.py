@@ -1,0 +1,99 @@
+"""How functions are compiled, and how one verb serves every algorithm and environment.
+
+`compiled` is numba's `njit`, cached on disk under a key made of all the package's sources. numba's own cache looks
+only at the file a function is written in, so a cached caller would go on using the old version of a function that
+another module changed; here any change to any source file starts a fresh cache.
+
+`generic` declares a verb that many classes implement: one function, dispatched on the class of its first argument
+(a NamedTuple). From Python that is a dict look-up; from compiled code an `overload`, resolved while compiling, so a
+compiled caller is cached like any other and pays nothing per call.
+
+Everything here works with the JIT disabled (`NUMBA_DISABLE_JIT=1`), too.
+"""
+
+import functools
+import hashlib
+import inspect
+import os
+from pathlib import Path
+
+import numba
+from numba.extending import overload
+
+__all__ = ["SUMS", "cache_dir", "compiled", "generic", "inner"]
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Sums may be reordered so that they vectorise. Nothing else: products and quotients stay as IEEE has them.
+SUMS = {"reassoc", "nsz"}
+
+
+@functools.cache
+def cache_dir() -> Path:
+    """The directory of this version's compiled code (not created here)."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for file in sorted(ROOT.rglob("*.py")):
+        digest.update(str(file.relative_to(ROOT)).encode())
+        digest.update(file.read_bytes())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "kernelrl" / digest.hexdigest()[:16]
+
+
+def compiled(function=None, *, fastmath=False, cache=True, inner=False):
+    """Compile `function`; `fastmath` takes a set of LLVM flags, of which `SUMS` is the one we use.
+
+    An `inner` function can be called from compiled code only: Python would crash. What makes a function callable from
+    Python is compiled with it and costs a second where an argument is a NamedTuple of dozens of arrays, so only entry
+    points have it; and only they are cached, with all that they call.
+    """
+    if function is None:
+        return functools.partial(compiled, fastmath=fastmath, cache=cache, inner=inner)
+    options = {"error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache_dir())
+    try:
+        return numba.njit(cache=cache and not inner, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+inner = functools.partial(compiled, inner=True)
+
+
+def generic(declaration):
+    """Make a verb of a declaration.
+
+    `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class: it is
+    compiled into compiled callers, and as an entry point when Python first calls it.
+    `@verb.implement_plain(cls)` leaves the function to Python alone.
+    """
+    for_python, sources = {}, {}
+
+    @functools.wraps(declaration)
+    def verb(first, *rest):
+        return for_python[type(first)](first, *rest)
+
+    # `overload` goes by argument names, so the resolving function needs those of the declaration.
+    names = list(inspect.signature(declaration).parameters)
+    scope = {"sources": sources}
+    exec(f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))", scope)
+    overload(verb, strict=False, jit_options={"error_model": "numpy"})(scope["resolve"])
+
+    def implement(cls, cache=True):
+        def register(function):
+            sources[cls] = function
+            for_python[cls] = compiled(function, cache=cache)
+            return function
+
+        return register
+
+    def implement_plain(cls):
+        def register(function):
+            for_python[cls] = function
+            return function
+
+        return register
+
+    verb.implement = implement
+    verb.implement_plain = implement_plain
+    verb.for_python = for_python
+    return verb

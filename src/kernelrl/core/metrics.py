@@ -1,0 +1,258 @@
+"""Metrics on states: ρ(x, x') and everything the neighbour search needs of it.
+
+A metric is a map of states followed by a distance between their images ("embeddings"). Each state is embedded once,
+when it arrives; from then on only embeddings are compared.
+
+    Lp(p, scale)          embed(x) = x/scale,  ρ = ‖embed(x) - embed(x')‖_p
+    Folded(map, metric)   embed(x) = map(x)/scale: states that `map` sends to one place are one place
+    Custom(function)      embed(x) = x,  ρ = function(x, x')
+
+ρ((x,a),(x',a')) = ρ_X(x,x') + ρ_A(a,a') with ρ_A = 0 or ∞ for finite actions: samples of other actions weigh nothing,
+so they are kept apart and ρ_A appears nowhere.
+
+The compiled form of a metric (a "space") is a NamedTuple with three verbs. A user's own function makes a space class
+of its own, for which everything is compiled again in every process; the spaces here are served from the cache.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelrl.core.compile import generic
+
+__all__ = ["METRICS", "Custom", "Folded", "Lp", "LpSpace", "embed", "gap_squared", "resolve_metric", "space_of_fold",
+           "squared_distances"]
+
+
+@generic
+def embed(space, x, out):
+    """Write the embedding of state `x` (d,) into `out` (d,)."""
+
+
+@generic
+def squared_distances(space, points, size, n, u, out):
+    """out[:n] = ρ² between `u` (d,) and the columns of `points` (d, WIDTH), of which the first `size` are real."""
+
+
+@generic
+def gap_squared(space, low, high, u):
+    """A lower bound of ρ² between `u` and any embedding in the box [low, high] (each (d,))."""
+
+
+class LpSpace(NamedTuple):
+    """x/scale under the p-norm."""
+
+    p: float
+    inverse_scale: np.ndarray  # (d,)
+
+
+@embed.implement(LpSpace)
+def embed_lp(space, x, out):
+    for j in range(x.size):
+        out[j] = x[j] * space.inverse_scale[j]
+
+
+@squared_distances.implement(LpSpace)
+def squared_lp(space, points, size, n, u, out):
+    p = space.p
+    if p == 2.0 and u.size == 2:
+        first, second, a, b = points[0], points[1], u[0], u[1]
+        for i in range(n):
+            out[i] = (first[i] - a) * (first[i] - a) + (second[i] - b) * (second[i] - b)
+        return
+    for i in range(n):
+        out[i] = 0.0
+    for j in range(u.size):
+        row, a = points[j], u[j]
+        if p == 2.0:
+            for i in range(n):
+                out[i] += (row[i] - a) * (row[i] - a)
+        elif p == 1.0:
+            for i in range(n):
+                out[i] += abs(row[i] - a)
+        elif p == math.inf:
+            for i in range(n):
+                out[i] = max(out[i], abs(row[i] - a))
+        else:
+            for i in range(n):
+                out[i] += abs(row[i] - a) ** p
+    if p == 1.0 or p == math.inf:
+        for i in range(n):
+            out[i] = out[i] * out[i]
+    elif p != 2.0:
+        for i in range(n):
+            out[i] = out[i] ** (2.0 / p)
+
+
+@gap_squared.implement(LpSpace)
+def gap_lp(space, low, high, u):
+    # ‖·‖_p ≥ ‖·‖_2 for p ≤ 2, and ≥ ‖·‖_∞ always.
+    total, largest = 0.0, 0.0
+    for j in range(u.size):
+        gap = max(0.0, max(low[j] - u[j], u[j] - high[j]))
+        total += gap * gap
+        largest = max(largest, gap)
+    return total if space.p <= 2.0 else largest * largest
+
+
+@functools.cache
+def space_of_fold(function):
+    """A space class for states mapped by the compiled `function(state, out)`."""
+
+    class FoldedSpace(NamedTuple):
+        base: LpSpace
+
+    def embed_folded(space, x, out):
+        function(x, out)
+        for j in range(x.size):
+            out[j] = out[j] * space.base.inverse_scale[j]
+
+    return implement_fold(FoldedSpace, embed_folded, cache=False)
+
+
+def implement_fold(cls, embed_function, cache):
+    """Give `cls`, a NamedTuple with a field `base`, its verbs: its own embedding and its base's distances."""
+
+    def squared_folded(space, points, size, n, u, out):
+        squared_distances(space.base, points, size, n, u, out)
+
+    def gap_folded(space, low, high, u):
+        return gap_squared(space.base, low, high, u)
+
+    embed.implement(cls, cache)(embed_function)
+    squared_distances.implement(cls, cache)(squared_folded)
+    gap_squared.implement(cls, cache)(gap_folded)
+    return cls
+
+
+@functools.cache
+def space_of_function(function):
+    """A space class for the compiled distance `function(x, y)`."""
+
+    class CustomSpace(NamedTuple):
+        nothing: float
+
+    @embed.implement(CustomSpace, cache=False)
+    def embed_custom(space, x, out):
+        out[:] = x
+
+    @squared_distances.implement(CustomSpace, cache=False)
+    def squared_custom(space, points, size, n, u, out):
+        point = np.empty(u.size)
+        for i in range(size):
+            for j in range(u.size):
+                point[j] = points[j, i]
+            rho = function(u, point)
+            out[i] = rho * rho
+        out[size:n] = math.inf
+
+    @gap_squared.implement(CustomSpace, cache=False)
+    def gap_custom(space, low, high, u):
+        return 0.0
+
+    return CustomSpace
+
+
+@dataclass(frozen=True)
+class Lp:
+    """‖(x-x')/scale‖_p; `scale` is None, an array of one positive number a coordinate, or "box" for the box's widths."""
+
+    p: float = 2.0
+    scale: Any = None
+    bounded = True  # distances are bounded below by coordinates, so neighbours can be searched on a grid
+
+    def __post_init__(self):
+        p = float(self.p)
+        if not p >= 1.0:
+            raise ValueError(f"Lp: p must be at least 1 (or infinite), got {self.p}")
+        object.__setattr__(self, "p", p)
+        if isinstance(self.scale, str) and self.scale != "box":
+            raise ValueError(f'Lp: scale must be None, "box" or an array of positive numbers, got {self.scale!r}')
+        if self.scale is not None and not isinstance(self.scale, str):
+            scale = np.atleast_1d(np.asarray(self.scale, float))
+            if scale.ndim != 1 or not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
+                raise ValueError(f"Lp: scale must hold positive finite numbers, got {self.scale}")
+            object.__setattr__(self, "scale", tuple(scale.tolist()))
+
+    def inverse_scale(self, low, high):
+        """1/scale for a box with these bounds (d,)."""
+        if self.scale is None:
+            return np.ones(len(low))
+        if self.scale == "box":
+            widths = np.asarray(high, float) - np.asarray(low, float)
+            if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
+                raise ValueError(
+                    'metric: scale="box" needs a state space that is bounded on every axis and wider than 0; '
+                    "give the scale as an array instead"
+                )
+            return 1.0 / widths
+        if len(self.scale) not in (1, len(low)):
+            raise ValueError(f"metric: scale has {len(self.scale)} entries, but states have {len(low)} coordinates")
+        return np.ascontiguousarray(np.broadcast_to(1.0 / np.array(self.scale), (len(low),)))
+
+    def space(self, low, high):
+        """The compiled form for a box with these bounds."""
+        return LpSpace(self.p, self.inverse_scale(low, high))
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`."""
+
+    map: Any
+    metric: Any = Lp()
+    bounded = True
+
+    def __post_init__(self):
+        require_compiled("Folded: map", self.map, "map(state, out)")
+        object.__setattr__(self, "metric", resolve_metric(self.metric))
+        if not isinstance(self.metric, Lp):
+            raise ValueError(f"Folded: metric must be an Lp metric, got {self.metric!r}")
+
+    def space(self, low, high):
+        """The compiled form for a box with these bounds."""
+        cls = SHIPPED_FOLDS.get(self.map) or space_of_fold(self.map)
+        return cls(self.metric.space(low, high))
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A metric of one's own: a compiled function `function(x, y)` of two states (d,) that returns a float."""
+
+    function: Any
+    bounded = False
+
+    def __post_init__(self):
+        require_compiled("Custom: function", self.function, "function(x, y)")
+
+    def space(self, low, high):
+        """The compiled form for a box with these bounds."""
+        return space_of_function(self.function)(0.0)
+
+
+SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package, whose spaces are served from the cache
+METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
+
+
+def require_compiled(argument, function, form):
+    """Refuse a function that numba has not compiled (any function will do when the JIT is disabled)."""
+    import numba
+
+    if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):
+        return
+    raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
+
+
+def resolve_metric(metric):
+    """A metric object from a name, an object or a compiled function of two states."""
+    if isinstance(metric, Lp | Folded | Custom):
+        return metric
+    if isinstance(metric, str):
+        if metric in METRICS:
+            return METRICS[metric]
+        raise ValueError(f"metric: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
+                         "krl.metrics.Folded or krl.metrics.Custom")
+    return Custom(metric)

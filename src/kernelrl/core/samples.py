@@ -1,0 +1,181 @@
+"""What an exact kernel agent is told and what it has seen.
+
+Steps h count from 0 in code: R_h = H - h is the largest value left at step h, and V_H = 0.
+
+`Samples` is the log in order of arrival, of embedded states. The two sets of buckets that the algorithms work on are
+`S`, the states x_s by pool and action, and `Y`, the next states y_s by pool: with data per step, step h has pool h of
+`S`, and the values V_h are wanted at the next states of step h-1, which are pool h of `Y`; when data are pooled
+(`stationary`) there is one pool, and each next state has a value for every step. The arrays that belong to points
+have a row a step in the stationary case and one row otherwise: `pool` and `row` say which.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelrl.core.bonuses import bonus_value
+from kernelrl.core.buckets import distances_in, dot, found, lengthen, near, total
+from kernelrl.core.compile import compiled, inner
+from kernelrl.core.kernels import kernel_weight, weigh_in_place
+from kernelrl.core.metrics import embed, squared_distances
+
+__all__ = ["ACTION", "STEP", "TERMINATED", "Samples", "Settings", "action_list", "append_sample", "bonus_at", "cell_width", "counts_at",
+           "embedded_box", "grow_samples", "has_next", "new_samples", "pool", "row", "sample_room", "sums_at",
+           "weight_between", "weights_in"]
+
+
+class Settings(NamedTuple):
+    """The hyper-parameters of an exact kernel agent, as compiled code wants them; made by `Settings.of` only."""
+
+    horizon: int  # H
+    actions: int  # A
+    beta: float
+    inverse_sigma2: float  # 1/σ²
+    kernel: int
+    power: float
+    reach: float  # distance beyond which a weight cannot change a count in double precision
+    compact: bool  # the kernel is zero beyond `reach`
+    bonus: int
+    bonus_scale: float
+    stationary: bool
+    interpolate: bool
+    lipschitz: np.ndarray  # (H,) L_h
+    replan: int
+    space: Any
+
+    @classmethod
+    def of(cls, **given: Any) -> "Settings":
+        """Settings with every field cast to the one type that the compiled functions know."""
+        casts = {"int": int, "float": float, "bool": bool}
+        return cls(**{
+            name: casts[kind.__name__](given[name]) if kind.__name__ in casts else given[name]
+            for name, kind in cls.__annotations__.items()
+        })
+
+
+class Samples(NamedTuple):
+    """All transitions in order of arrival."""
+
+    states: np.ndarray  # (2, N, d) x and y, embedded
+    labels: np.ndarray  # (3, N) STEP, ACTION, TERMINATED
+    reward: np.ndarray  # (N,)
+    number: np.ndarray  # (1,)
+
+
+STEP, ACTION, TERMINATED = range(3)
+
+
+def new_samples(d, capacity):
+    """An empty log for embeddings of `d` coordinates."""
+    labels = np.zeros((3, capacity), np.int64)
+    return Samples(np.zeros((2, capacity, d)), labels, np.zeros(capacity), np.zeros(1, np.int64))
+
+
+def grow_samples(samples, capacity):
+    """The same log with room for `capacity` transitions."""
+    return samples._replace(
+        states=lengthen(samples.states, capacity, 1),
+        labels=lengthen(samples.labels, capacity, 1),
+        reward=lengthen(samples.reward, capacity, 0),
+    )
+
+
+def embedded_box(space, low, high):
+    """The box [low, high] (d,) of states as a box of embeddings (for a map of the user's, of the corners' images)."""
+    corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(len(low), -1).T
+    images = np.empty_like(corners)
+    for corner, image in zip(corners, images, strict=True):
+        embed(space, corner, image)
+    return images.min(axis=0), images.max(axis=0)
+
+
+def cell_width(reach, bounded):
+    """A third of the reach: smaller cells cost more to visit than they save."""
+    return reach / 3.0 if bounded else np.inf
+
+
+@inner
+def append_sample(samples, u, action, reward, v, step, terminated):
+    """Add a transition between embedded states to the log."""
+    t = samples.number[0]
+    for j in range(u.size):
+        samples.states[0, t, j] = u[j]
+        samples.states[1, t, j] = v[j]
+    samples.labels[STEP, t] = step
+    samples.labels[ACTION, t] = action
+    samples.labels[TERMINATED, t] = terminated
+    samples.reward[t] = reward
+    samples.number[0] = t + 1
+
+
+@compiled
+def sample_room(samples):
+    """How many more transitions fit."""
+    return samples.reward.size - samples.number[0]
+
+
+@inner
+def pool(settings, h):
+    """The pool of data that step `h` uses."""
+    return 0 if settings.stationary else h
+
+
+@inner
+def row(settings, h):
+    """The row of step `h` in arrays that belong to points."""
+    return h if settings.stationary else 0
+
+
+@inner
+def action_list(settings, h, a):
+    """The list of `S` with the samples that step `h` has of action `a`."""
+    return pool(settings, h) * settings.actions + a
+
+
+@inner
+def has_next(settings, h, terminated):
+    """Whether the next state of a sample of step `h` can be worth anything."""
+    return not terminated and (settings.stationary or h + 1 < settings.horizon)
+
+
+@inner
+def bonus_at(settings, h, C):
+    """B_h at generalized count `C`."""
+    return bonus_value(settings.bonus, settings.bonus_scale, np.float64(settings.horizon - h), C)
+
+
+@inner
+def weights_in(settings, buckets, chunk, u):
+    """Write the weights g(ρ/σ) of the chunk's points at `u` into `buffer`; return how many places were written."""
+    n = distances_in(buckets, settings.space, chunk, u)
+    weigh_in_place(settings.kernel, settings.power, settings.inverse_sigma2, n, buckets.buffer)
+    return n
+
+
+@inner
+def sums_at(settings, S, which, u, G):
+    """C = β + Σw and T = Σw·G over list `which` of `S` at `u` (d,); `G` is (chunks, WIDTH)."""
+    C, T = settings.beta, 0.0
+    for i in range(near(S, settings.space, which, u, settings.reach)):
+        chunk = found(S, i)
+        n = weights_in(settings, S, chunk, u)
+        C += total(S.buffer, n)
+        T += dot(S.buffer, G[chunk], n)
+    return C, T
+
+
+@inner
+def weight_between(settings, u, v):
+    """w = g(ρ(u, v)/σ) of two embedded states (d,)."""
+    square = np.empty(1)
+    squared_distances(settings.space, v.reshape((v.size, 1)), 1, 1, u, square)
+    return kernel_weight(settings.kernel, settings.power, square[0] * settings.inverse_sigma2)
+
+
+@inner
+def counts_at(settings, S, G, state, h, out):
+    """Write C_h(state, ·) into `out` (A,)."""
+    u = np.empty(state.size)
+    embed(settings.space, state, u)
+    for a in range(out.size):
+        out[a], _ = sums_at(settings, S, action_list(settings, h, a), u, G)

@@ -1,0 +1,36 @@
+"""Environments with compiled dynamics, one file each.
+
+`register` makes them known to Gymnasium under `kernelrl/…`; nothing is compiled, and numba is not even imported, until
+one of them is made or asked for by name.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+if TYPE_CHECKING:
+    from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
+
+__all__ = ["TwinRooms", "register", "twin_rooms_fold"]
+
+# Gymnasium's name → entry point and time limit.
+ENVIRONMENTS = {"kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20)}
+
+
+def register() -> None:
+    """Register the environments with Gymnasium; again is no harm."""
+    for name, (entry_point, steps) in ENVIRONMENTS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point=entry_point, max_episode_steps=steps)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("TwinRooms", "twin_rooms_fold"):
+        from kernelrl.envs import twin_rooms
+
+        return getattr(twin_rooms, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,20 @@
+"""The two verbs of an environment: `reset` and `advance`.
+
+An environment with compiled dynamics is a NamedTuple of its parameters with a compiled function for each verb. A
+Gymnasium environment that is not ours is wrapped in a `GymEnvironment` (see `kernelrl.rollout`), whose functions are
+plain Python. The loop that runs episodes calls the verbs and does not know the difference.
+"""
+
+from kernelrl.core.compile import generic
+
+__all__ = ["advance", "reset"]
+
+
+@generic
+def reset(env, seed, stream, state):
+    """Begin an episode: seed `stream` (uint64[4]) with `seed` (int64) and write a start state into `state` (d,)."""
+
+
+@generic
+def advance(env, stream, state, action, next_state):
+    """Take `action` (0 … A-1) in `state`, write `next_state` (d,) and return (reward, terminated, truncated)."""

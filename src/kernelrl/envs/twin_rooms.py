@@ -1,0 +1,264 @@
+"""TwinRooms: two rooms side by side, a wall between them, and a small reward in each.
+
+The states are X = ([0, 1-Δ] ∪ [1+Δ, 2]) × [0, 1], the wall being 2Δ = 0.1 wide. An episode starts at the bottom left of
+either room with probability ½ and stays in that room. Action a moves by m_a, 0.1 to the right, left, up or down:
+
+    y = clip(x + m_a + ε),   ε ~ N(0, 0.01² I),   clip: onto the room that x is in,
+    r = max(0, 1 - ‖x - g‖ / 0.1),                g: the goal of that room, (0.8, 0.8) or (1.8, 0.8).
+
+The reward is that of the state before the move. Nothing ends an episode but its time limit (20 steps when made by
+`gymnasium.make("kernelrl/TwinRooms-v0")`).
+
+The rooms look alike: `twin_rooms_fold` lays the second over the first. They are not quite translates of one another,
+because the wall is at the right of the first room and at the left of the second.
+"""
+# Annotations of compiled functions are for readers; numba infers its own.
+# mypy: allow-untyped-calls, allow-untyped-decorators
+
+import functools
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelrl.core.compile import compiled
+from kernelrl.core.stream import normal, seed_stream, uniform
+from kernelrl.envs.interface import advance, reset
+
+__all__ = ["TwinRooms", "TwinRoomsDynamics", "draw", "make_dynamics", "twin_rooms_fold"]
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+
+class TwinRoomsDynamics(NamedTuple):
+    """The parameters, all floats: build it with `make_dynamics`, which checks and casts them."""
+
+    wall: float
+    move: float
+    noise: float
+    radius: float
+    start_x: float
+    start_y: float
+    goal_x: float
+    goal_y: float
+
+
+def make_dynamics(
+    wall: float = 0.1,
+    move: float = 0.1,
+    noise: float = 0.01,
+    radius: float = 0.1,
+    start: tuple[float, float] = (0.1, 0.1),
+    goal: tuple[float, float] = (0.8, 0.8),
+) -> TwinRoomsDynamics:
+    """Build the dynamics of these parameters; `TwinRooms` says what they mean."""
+    w = _number(
+        "wall", wall, lambda v: 0.0 < v < 1.0 and 1.0 - 0.5 * v < 1.0, "a width over 0 and under 1, such as 0.1"
+    )
+    return TwinRoomsDynamics(
+        w,
+        _number("move", move, lambda v: 0.0 < v < math.inf, "a positive number, such as 0.1"),
+        _number("noise", noise, lambda v: 0.0 <= v < math.inf, "a number not below 0, such as 0.01"),
+        _number("radius", radius, lambda v: 0.0 < v < math.inf, "a positive number, such as 0.1"),
+        *_point("start", start, w),
+        *_point("goal", goal, w),
+    )
+
+
+def _number(name: str, value: Any, right: Callable[[float], bool], wanted: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not right(float(value)):
+        raise ValueError(f"{name} must be {wanted}; got {value!r}.")
+    return float(value)
+
+
+def _point(name: str, value: Any, wall: float) -> tuple[float, float]:
+    low, high = 0.5 * wall, 1.0 - 0.5 * wall
+    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 2:
+        raise ValueError(f"{name} must be a pair (x, y), such as (0.5, 0.5); got {value!r}.")
+    x = _number(f"x of {name}", value[0], lambda v: low <= v <= high, f"from {low:g} to {high:g}, inside both rooms")
+    y = _number(f"y of {name}", value[1], lambda v: 0.0 <= v <= 1.0, "from 0 to 1")
+    return x, y
+
+
+@reset.implement(TwinRoomsDynamics)
+def reset_twin_rooms(env: TwinRoomsDynamics, seed: int, stream: Words, state: Floats) -> None:
+    """Seed `stream` and write the start of a room drawn from it into `state` (2,)."""
+    seed_stream(stream, seed)
+    room = 0.0 if uniform(stream) < 0.5 else 1.0
+    state[0] = env.start_x + room
+    state[1] = env.start_y
+
+
+@compiled
+def reward_twin_rooms(env: TwinRoomsDynamics, state: Floats) -> float:
+    """r(x) = max(0, 1 - ‖x - g‖ / radius), the same for every action."""
+    room = 0.0 if state[0] < 1.0 else 1.0
+    dx = state[0] - (env.goal_x + room)
+    dy = state[1] - env.goal_y
+    return max(0.0, 1.0 - math.sqrt(dx * dx + dy * dy) / env.radius)
+
+
+@advance.implement(TwinRoomsDynamics)
+def advance_twin_rooms(
+    env: TwinRoomsDynamics, stream: Words, state: Floats, action: int, next_state: Floats
+) -> tuple[float, bool, bool]:
+    """One move: writes y into `next_state` (2,), returns r(x) and that the episode goes on."""
+    r = reward_twin_rooms(env, state)
+    x, y = state[0], state[1]
+    # The wall keeps the rooms apart, so x tells where the episode started.
+    if x < 1.0:
+        low, high = 0.0, 1.0 - 0.5 * env.wall
+    else:
+        low, high = 1.0 + 0.5 * env.wall, 2.0
+    if action == 0:
+        x += env.move
+    elif action == 1:
+        x -= env.move
+    elif action == 2:
+        y += env.move
+    else:
+        y -= env.move
+    x += env.noise * normal(stream)
+    y += env.noise * normal(stream)
+    next_state[0] = min(max(x, low), high)
+    next_state[1] = min(max(y, 0.0), 1.0)
+    return r, False, False
+
+
+@compiled
+def twin_rooms_fold(state: Floats, out: Floats) -> None:
+    """Expert knowledge as a map of states: a state of the second room becomes its like in the first, x - (1, 0)."""
+    x = state[0]
+    out[0] = x - 1.0 if x >= 1.0 else x
+    out[1] = state[1]
+
+
+class TwinRooms(gym.Env[Floats, np.int64]):
+    """Two rooms, four moves (0 right, 1 left, 2 up, 3 down), one rewarding disc a room.
+
+    Observations are the position, float64 (2,), in [0, 2] × [0, 1]; `info["room"]` is 0 (left) or 1 (right). An
+    episode is a pure function of the seed of its `reset` and of its actions, here and in compiled loops.
+
+    Args:
+        render_mode: `"rgb_array"`, or None for no pictures.
+        wall: the width of the wall around x = 1.
+        move: the length of a move.
+        noise: the standard deviation of the noise in each coordinate.
+        radius: the radius of the rewarding discs.
+        start: where an episode starts, relative to its room: (x, y) in the first, (x + 1, y) in the second.
+        goal: the centre of the rewarding disc, relative to its room, likewise.
+    """
+
+    # Not a ClassVar, because Gymnasium's own class declares it without.
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        render_mode: str | None = None,
+        wall: float = 0.1,
+        move: float = 0.1,
+        noise: float = 0.01,
+        radius: float = 0.1,
+        start: tuple[float, float] = (0.1, 0.1),
+        goal: tuple[float, float] = (0.8, 0.8),
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f'render_mode must be None or "rgb_array"; got {render_mode!r}.')
+        self.dynamics = make_dynamics(wall, move, noise, radius, start, goal)
+        self.render_mode = render_mode
+        self.observation_space = gym.spaces.Box(np.array([0.0, 0.0]), np.array([2.0, 1.0]), dtype=np.float64)
+        self.action_space = gym.spaces.Discrete(4)
+        self._stream: Words = np.zeros(4, np.uint64)
+        self._state: Floats | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        """Start an episode; without a seed, it is one that follows from the last seed given."""
+        super().reset(seed=seed)
+        number = int(self.np_random.integers(2**31)) if seed is None else int(seed)
+        state = np.empty(2)
+        reset(self.dynamics, number % 2**63, self._stream, state)  # an int64, as in compiled loops
+        self._state = state
+        return state.copy(), self._info()
+
+    def step(self, action: np.int64 | int) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Take an action; `terminated` and `truncated` are always False (a `TimeLimit` truncates)."""
+        if not self.action_space.contains(action):
+            raise ValueError(f"action must be 0 (right), 1 (left), 2 (up) or 3 (down); got {action!r}.")
+        state, next_state = self._current(), np.empty(2)
+        r, terminated, truncated = advance(self.dynamics, self._stream, state, int(action), next_state)
+        self._state = next_state
+        return next_state.copy(), float(r), bool(terminated), bool(truncated), self._info()
+
+    def render(self) -> Any:
+        """Draw the rooms and where the agent is, uint8 (height, width, 3); see `draw`."""
+        if self.render_mode is None:
+            gym.logger.warn('render() draws nothing without a render_mode; make the environment with "rgb_array".')
+            return None
+        return draw(self.dynamics, self._current())
+
+    def _current(self) -> Floats:
+        if self._state is None:
+            raise gym.error.ResetNeeded("There is no episode yet: call reset() before step() or render().")
+        return self._state
+
+    def _info(self) -> dict[str, Any]:
+        return {"room": int(self._current()[0] >= 1.0)}
+
+
+# Pictures: 380 pixels a unit and a margin of 20 make 800 × 420 pixels. The first row of a picture is its top.
+SCALE, MARGIN = 380, 20
+PAPER, FLOOR, WALL = (255, 255, 255), (244, 241, 234), (62, 68, 81)
+REWARD, RIM, AGENT = (240, 160, 32), (200, 120, 16), (28, 100, 190)
+AGENT_RADIUS = 0.024
+PIXEL_X: Floats = (np.arange(2 * SCALE + 2 * MARGIN) + 0.5 - MARGIN) / SCALE  # (width,) centres
+PIXEL_Y: Floats = (SCALE + MARGIN - np.arange(SCALE + 2 * MARGIN) - 0.5) / SCALE  # (height,)
+
+
+def draw(env: TwinRoomsDynamics, state: Floats) -> NDArray[np.uint8]:
+    """Draw the rooms, the wall, the rewarding discs (deeper colour: higher reward) and the agent."""
+    picture = _rooms(env).copy()
+    near = AGENT_RADIUS + 4.0 / SCALE
+    rows = np.flatnonzero(abs(PIXEL_Y - state[1]) < near)
+    columns = np.flatnonzero(abs(PIXEL_X - state[0]) < near)
+    part = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    paint = part.astype(np.float64)
+    z = np.hypot(PIXEL_X[columns][None, :] - state[0], PIXEL_Y[rows][:, None] - state[1])
+    _lay(paint, PAPER, _cover(z - AGENT_RADIUS - 2.0 / SCALE))
+    _lay(paint, AGENT, _cover(z - AGENT_RADIUS))
+    part[:] = np.rint(paint)
+    return picture
+
+
+@functools.lru_cache(maxsize=4)
+def _rooms(env: TwinRoomsDynamics) -> NDArray[np.uint8]:
+    """Draw all but the agent: the same in every picture of an environment."""
+    x, y = PIXEL_X[None, :], PIXEL_Y[:, None]
+    paint = np.empty((y.size, x.size, 3))
+    paint[:] = PAPER
+    frame = 6.0 / SCALE
+    _lay(paint, WALL, _cover(np.maximum(abs(x - 1.0) - 1.0, abs(y - 0.5) - 0.5) - frame))
+    half = 0.5 * env.wall
+    for room, left, right in ((0.0, 0.0, 1.0 - half), (1.0, 1.0 + half, 2.0)):
+        floor = _cover(np.maximum(np.maximum(left - x, x - right), abs(y - 0.5) - 0.5))
+        _lay(paint, FLOOR, floor)
+        z = np.hypot(x - (env.goal_x + room), y - env.goal_y)
+        depth = 0.25 + 0.75 * np.clip(1.0 - z / env.radius, 0.0, 1.0)
+        _lay(paint, REWARD, floor * _cover(z - env.radius) * depth)
+        _lay(paint, RIM, floor * _cover(abs(z - env.radius) - 1.0 / SCALE))
+    return np.rint(paint).astype(np.uint8)
+
+
+def _cover(distance: Floats) -> Floats:
+    """How much of each pixel a shape covers, from the pixel's signed distance to its edge (negative inside)."""
+    return np.clip(0.5 - SCALE * distance, 0.0, 1.0)
+
+
+def _lay(paint: Floats, colour: tuple[int, int, int], cover: Floats) -> None:
+    """Lay `colour` over `paint` (height, width, 3) as far as `cover` (height, width) says."""
+    paint += cover[:, :, None] * (np.array(colour) - paint)

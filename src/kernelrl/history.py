@@ -1,0 +1,27 @@
+"""What a call of `fit` returns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["History"]
+
+
+@dataclass(frozen=True)
+class History:
+    """The episodes of one call of `fit`."""
+
+    first_episode: int
+    """Number of episodes the agent had behind it before this call."""
+    returns: npt.NDArray[np.float64]
+    """(episodes,) sum of rewards of each episode, in the environment's own units."""
+    lengths: npt.NDArray[np.int64]
+    """(episodes,) number of steps of each episode."""
+    seconds: float
+    """Wall-clock time of the call."""
+    interrupted: bool = False
+    """Whether Ctrl-C ended the call before all episodes were played."""
+
+    def __len__(self) -> int:
+        return len(self.returns)

@@ -1,0 +1,153 @@
+"""Saving and loading agents: one zip file of NumPy arrays and a JSON header, written atomically, no pickle.
+
+The header holds the class, its hyper-parameters, the spaces, the seed and the number of episodes; the arrays are the
+algorithm's state, random stream included. Functions of the user's are stored by their import path, `module:name`.
+"""
+
+import importlib
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelrl.core import kernels, metrics
+
+__all__ = ["FORMAT", "arrays_of", "decode", "encode", "read_file", "with_arrays", "write_file"]
+
+FORMAT = 1
+HEADER = "kernelrl.json"
+
+
+def arrays_of(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The arrays of a NamedTuple and of those inside it, by their dotted names; settings are left out."""
+    for name, value in zip(model._fields, model, strict=True):
+        if isinstance(value, np.ndarray):
+            yield prefix + name, value
+        elif hasattr(value, "_fields") and name != "settings":
+            yield from arrays_of(value, f"{prefix}{name}.")
+
+
+def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
+    """The same NamedTuple with its arrays replaced by those of `arrays_of`; a KeyError or ValueError if they don't fit."""
+    new = {}
+    for name, value in zip(model._fields, model, strict=True):
+        if isinstance(value, np.ndarray):
+            array = arrays[prefix + name]
+            if array.dtype != value.dtype or array.ndim != value.ndim:
+                raise ValueError(f"array {prefix + name} has type {array.dtype} and {array.ndim} axes")
+            new[name] = np.ascontiguousarray(array)
+        elif hasattr(value, "_fields") and name != "settings":
+            new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
+    return model._replace(**new)
+
+
+def function_path(function: Any) -> str:
+    """`module:name` of a function of the user's."""
+    plain = getattr(function, "py_func", function)
+    return f"{plain.__module__}:{plain.__qualname__}"
+
+
+def import_function(path: str, argument: str, use: str) -> Any:
+    """The function that `function_path` named; the error says how to supply it otherwise."""
+    module, _, name = path.partition(":")
+    try:
+        if module == "__main__":
+            raise ImportError("functions of a script cannot be imported by name")
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"{argument}: the agent was saved with the function {path}, which cannot be imported ({error}); "
+            f"supply it: krl.load(path, {use})"
+        ) from error
+
+
+def encode(value: Any) -> Any:
+    """A hyper-parameter as JSON."""
+    if isinstance(value, kernels.Kernel):
+        return {"kind": "kernel", "name": value.name, "power": value.power}
+    if isinstance(value, metrics.Lp):
+        scale = list(value.scale) if isinstance(value.scale, tuple) else value.scale
+        return {"kind": "lp", "p": "inf" if math.isinf(value.p) else value.p, "scale": scale}
+    if isinstance(value, metrics.Folded):
+        return {"kind": "folded", "map": function_path(value.map), "metric": encode(value.metric)}
+    if isinstance(value, metrics.Custom):
+        return {"kind": "custom", "function": function_path(value.function)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return {"kind": "tuple", "items": [encode(item) for item in value]}
+    return value
+
+
+def decode(value: Any) -> Any:
+    """A hyper-parameter from JSON."""
+    if not isinstance(value, dict):
+        return value
+    kind = value["kind"]
+    if kind == "kernel":
+        if value["name"] == "exponential-power":
+            return kernels.ExponentialPower(value["power"])
+        return kernels.resolve_kernel(value["name"])
+    if kind == "lp":
+        return metrics.Lp(float(value["p"]), value["scale"])
+    if kind == "folded":
+        return metrics.Folded(import_function(value["map"], "metric", "metric=…"), decode(value["metric"]))
+    if kind == "custom":
+        return metrics.Custom(import_function(value["function"], "metric", "metric=…"))
+    if kind == "tuple":
+        return tuple(decode(item) for item in value["items"])
+    raise ValueError(f"unknown kind of value {kind!r}")
+
+
+def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write header and arrays to `path` so that at any moment the old file or the new one is there whole."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                archive.writestr(HEADER, json.dumps({"format": FORMAT, **header}))
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, array, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays of a file written by `write_file`."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"path: there is no file {path}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if HEADER not in archive.namelist():
+                raise ValueError(f"path: {path} is a zip file, but not a saved kernelrl agent")
+            header = json.loads(archive.read(HEADER))
+            if header["format"] > FORMAT:
+                raise ValueError(
+                    f"path: {path} was saved by a newer version of kernelrl ({header.get('version')}, format "
+                    f"{header['format']}); this version reads up to format {FORMAT}: upgrade kernelrl"
+                )
+            arrays = {
+                name.removesuffix(".npy"): np.lib.format.read_array(
+                    io.BytesIO(archive.read(name)), allow_pickle=False
+                )
+                for name in archive.namelist()
+                if name.endswith(".npy")
+            }
+    except (zipfile.BadZipFile, EOFError, KeyError, json.JSONDecodeError, NotImplementedError) as error:
+        raise ValueError(f"path: {path} is not a saved kernelrl agent, or it is damaged or cut short ({error})") from error
+    return header, arrays

@@ -1,0 +1,413 @@
+"""Kernel-UCBVI and Greedy-Kernel-UCBVI against the paper's equations in plain NumPy, every sample kept.
+
+The public agents and the naive ones are driven by hand over the same logs; every read-out must agree, at states of the
+log and at others, during the episodes and after them.
+"""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from numpy.testing import assert_allclose
+
+import kernelrl as krl
+from naive import kernels, metrics
+from naive.deployed import NaiveDeployed
+from naive.estimates import argmax_set, lipschitz_constants
+from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
+from naive.kernel_ucbvi import NaiveKernelUCBVI
+from problems import BANDWIDTHS, BONUS_SCALES, REGULARIZATIONS, Log, lipschitz_options, logs, random_log, states_for
+
+READ_OUTS = ("counts", "bonuses", "q_values", "values")
+TOLERANCE = 1e-9
+
+BOX = (np.array([-0.5, -1.0, 0.0]), np.array([1.5, 1.0, 1.0]))  # contains the unit box; widths 2, 2, 1
+
+KERNELS = {name: (name, g) for name, g in kernels.BY_NAME.items()}
+KERNELS["exponential-power-3"] = (krl.kernels.ExponentialPower(3), kernels.exponential_power(3))
+KERNELS["exponential-power-4.5"] = (krl.kernels.ExponentialPower(4.5), kernels.exponential_power(4.5))
+
+SCALE = np.array([0.5, 2.0, 1.0])
+
+
+def lp_pair(p, scale=None):
+    """Public and naive metric; they are made for d dimensions."""
+    if scale is None:
+        return lambda d: (krl.metrics.Lp(p), metrics.lp(p))
+    if isinstance(scale, str):
+        return lambda d: (krl.metrics.Lp(p, scale=scale), metrics.lp(p, (BOX[1] - BOX[0])[:d]))
+    return lambda d: (krl.metrics.Lp(p, scale=scale[:d]), metrics.lp(p, scale[:d]))
+
+
+METRICS = {
+    "euclidean": lambda d: ("euclidean", metrics.euclidean),
+    "manhattan": lambda d: ("manhattan", metrics.manhattan),
+    "chebyshev": lambda d: ("chebyshev", metrics.chebyshev),
+    "lp-3": lp_pair(3),
+    "lp-1-scaled": lp_pair(1, SCALE),
+    "lp-2-box": lp_pair(2, "box"),
+    "lp-inf-scaled": lp_pair(np.inf, SCALE),
+}
+
+
+class Pair:
+    """A public agent and its naive counterpart, told the same things."""
+
+    def __init__(
+        self,
+        greedy: bool,
+        log: Log,
+        *,
+        sigma: float = 0.117,
+        beta: float = 0.0137,
+        kernel=KERNELS["gaussian"],
+        metric=("euclidean", metrics.euclidean),
+        bonus_scale: float = 0.05,
+        lipschitz=None,
+        stationary: bool = True,
+        replan: str = "episode",
+        reward_range=(0, 1),
+        seed: int = 0,
+    ):
+        H, A, d = log.H, log.A, log.d
+        self.log, self.greedy, self.seed = log, greedy, seed
+        self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
+        public = {
+            "bandwidth": sigma,
+            "regularization": beta,
+            "kernel": kernel[0],
+            "metric": metric[0],
+            "bonus": "simplified",
+            "bonus_scale": bonus_scale,
+            "lipschitz": lipschitz,
+            "stationary": stationary,
+            "representatives": None,
+            "horizon": H,
+            "reward_range": reward_range,
+        }
+        L = lipschitz_constants(lipschitz, H)
+        shared = (H, A, sigma, beta, kernel[1], metric[1])
+        self.deployed = NaiveDeployed(*shared, stationary)
+        if greedy:
+            self.agent = krl.GreedyKernelUCBVI(**public)
+            self.naive = NaiveGreedyKernelUCBVI(*shared, L, stationary, bonus_scale)
+        else:
+            self.agent = krl.KernelUCBVI(**public, replan=replan)
+            self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale)
+        box = gym.spaces.Box(BOX[0][:d], BOX[1][:d], dtype=np.float64)
+        self.agent.start(box, gym.spaces.Discrete(A), H, seed)
+
+    def begin_episode(self) -> None:
+        self.agent.begin_episode()
+        self.naive.begin_episode()
+
+    def observe(self, t) -> None:
+        self.agent.observe(t.x, t.a, self.low + self.width * t.r, t.y, t.h, terminated=t.terminated)
+        self.naive.observe(*t)
+        self.deployed.observe(*t)
+
+    def check(self, states) -> None:
+        """All read-outs at all steps."""
+        states = np.asarray(states, dtype=float)
+        for h in range(self.log.H):
+            for name in READ_OUTS:
+                actual = getattr(self.agent, name)(states, step=h)
+                expected = getattr(self.naive, name)(states, h)
+                assert actual.shape == expected.shape
+                assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} at step {h}")
+
+    def check_policies(self, states) -> None:
+        """The action chosen is optimistic-greedy, the one deployed greedy without bonus; ties aside."""
+        for h in range(self.log.H):
+            q, deployed = self.naive.q_values(states, h), self.deployed.q_values(states, h)
+            for i, x in enumerate(states):
+                assert self.agent.choose(x, h) in argmax_set(q[i], TOLERANCE)
+                assert self.agent.act(x, step=h) in argmax_set(deployed[i], TOLERANCE)
+
+    def play(self, states, rng: np.random.Generator, checks: int = 3) -> None:
+        """Go through the log; check at a few random moments, before the first episode's first sample and at the end."""
+        moments = set(rng.integers(len(self.log.transitions) + 1, size=checks).tolist())
+        seen = 0
+        for episode in self.log.episodes:
+            self.begin_episode()
+            if seen == 0 or seen in moments:
+                self.check(states)
+            for t in episode:
+                if rng.random() < 0.5:  # people with their own loop need not ask, nor obey, nor ask about this state
+                    x = t.x if rng.random() < 0.5 else states[rng.integers(len(states))]
+                    a = self.agent.choose(x, t.h)
+                    assert rng.random() < 0.8 or a in argmax_set(self.naive.q_values([x], t.h)[0], TOLERANCE)
+                self.observe(t)
+                seen += 1
+                if seen in moments:
+                    self.check(states)
+                    self.check_policies(states[:3])
+            self.agent.end_episode()
+        self.check(states)
+        self.begin_episode()
+        self.check(states)
+        self.check_policies(states[:12])
+
+    def check_moved(self, states) -> None:
+        """Values fell below the cap at every step, or agreement would mean little."""
+        for h in range(self.log.H):
+            assert (self.naive.values(states, h) < self.log.H - h - 1e-3).any(), f"no value moved at step {h}"
+
+
+def some_states(log: Log, rng: np.random.Generator, n: int = 25) -> np.ndarray:
+    """States of the log, states near them and states anywhere in the unit box, (n, d)."""
+    visited = rng.permutation(np.unique(log.states(), axis=0))[:n]
+    near = np.clip(visited[:8] + 0.05 * rng.standard_normal((min(8, len(visited)), log.d)), 0, 1)
+    return np.concatenate([visited, near, rng.random((8, log.d))])
+
+
+def compare(greedy: bool, rng_seed: int = 0, transitions: int = 150, checks: int = 3, d: int = 2, **options) -> Pair:
+    rng = np.random.default_rng(rng_seed)
+    log = random_log(rng, H=3, A=2, d=d, transitions=transitions, sites=4)
+    states = some_states(log, rng)
+    pair = Pair(greedy, log, **options)
+    pair.play(states, rng, checks)
+    pair.check_moved(states)
+    return pair
+
+
+# ---------------------------------------------------------------------------------------------- any small log
+
+
+@st.composite
+def hyper_parameters(draw, log: Log, greedy: bool):
+    options = {
+        "sigma": draw(st.sampled_from(BANDWIDTHS)),
+        "beta": draw(st.sampled_from(REGULARIZATIONS)),
+        "kernel": KERNELS[draw(st.sampled_from(sorted(KERNELS)))],
+        "metric": METRICS[draw(st.sampled_from(sorted(METRICS)))](log.d),
+        "bonus_scale": draw(st.sampled_from(BONUS_SCALES)),
+        "lipschitz": draw(lipschitz_options(log.H) if greedy else st.one_of(st.none(), lipschitz_options(log.H))),
+        "stationary": draw(st.booleans()),
+    }
+    if not greedy:
+        options["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
+    return options
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_kernel_ucbvi_on_any_log(data):
+    log = data.draw(logs())
+    pair = Pair(False, log, **data.draw(hyper_parameters(log, greedy=False)))
+    pair.play(data.draw(states_for(log)), np.random.default_rng(0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_greedy_kernel_ucbvi_on_any_log(data):
+    log = data.draw(logs())
+    pair = Pair(True, log, **data.draw(hyper_parameters(log, greedy=True)))
+    pair.play(data.draw(states_for(log)), np.random.default_rng(0))
+
+
+# ---------------------------------------------------------------------------------------------- every option
+
+LIPSCHITZ = {"number": 0.5, "array": np.array([0.8, 0.3, 0.6]), "list": [0.8, 0.3, 0.6], "tuple": (0.4, 0.6)}
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("replan", ["episode", "step", "doubling"])
+@pytest.mark.parametrize("lipschitz", ["none", "number", "array", "tuple"])
+def test_kernel_ucbvi_options(lipschitz, replan, stationary):
+    pair = compare(False, sigma=0.0531, lipschitz=LIPSCHITZ.get(lipschitz), replan=replan, stationary=stationary)
+    if lipschitz != "none":
+        binds = [
+            (pair.naive.q_values(x, h) < pair.naive.targets(x, h) - 1e-3).any()
+            for h, x in ((h, pair.log.states()) for h in range(pair.log.H))
+        ]
+        assert all(binds), "no neighbour's target is the smaller one: interpolation was not put to the test"
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("lipschitz", sorted(LIPSCHITZ))
+def test_greedy_kernel_ucbvi_options(lipschitz, stationary):
+    compare(True, lipschitz=LIPSCHITZ[lipschitz], stationary=stationary)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_kernels(kernel, greedy):
+    compare(greedy, kernel=KERNELS[kernel], sigma=0.213, lipschitz=(1.0, 0.6) if greedy else None)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("metric", sorted(METRICS))
+@pytest.mark.parametrize("d", [1, 3])
+def test_metrics(metric, greedy, d):
+    compare(greedy, metric=METRICS[metric](d), d=d, lipschitz=1.5, transitions=100)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize(
+    ("sigma", "beta", "bonus_scale"), [(0.0531, 0.0137, 0.01), (0.213, 0.1173, 0.3), (5.0, 1.0, 1)]
+)
+def test_bandwidth_regularization_and_bonus_scale(sigma, beta, bonus_scale, greedy):
+    # the last: everything weighs on everything, and β is no longer small
+    compare(greedy, sigma=sigma, beta=beta, bonus_scale=bonus_scale, lipschitz=0.5 if greedy else None)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_bigger_log(greedy):
+    compare(greedy, rng_seed=1, transitions=600, checks=2, lipschitz=1.5, stationary=False)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_rewards_are_mapped_to_the_unit_interval(greedy):
+    compare(greedy, reward_range=(-2.0, 3.0), lipschitz=1.5)
+
+
+# ---------------------------------------------------------------------------------------------- metrics of one's own
+
+
+@njit
+def fold(state, out):
+    out[0] = state[0] % 0.5
+    out[1] = state[1]
+
+
+@njit
+def around(x, y):
+    across = abs(x[0] - y[0])
+    return min(across, 1 - across) + 0.5 * abs(x[1] - y[1])
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_folded_metric(greedy):
+    naive = metrics.folded(lambda x: np.array([x[0] % 0.5, x[1]]), metrics.euclidean)
+    compare(greedy, metric=(krl.metrics.Folded(fold, "euclidean"), naive), lipschitz=1.5, transitions=60)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_custom_metric(greedy):
+    def distance(x, y):
+        across = abs(x[0] - y[0])
+        return min(across, 1 - across) + 0.5 * abs(x[1] - y[1])
+
+    compare(greedy, metric=(krl.metrics.Custom(around), metrics.custom(distance)), lipschitz=1.5, transitions=60)
+
+
+# ---------------------------------------------------------------------------------------------- choosing and acting
+
+PLACE = np.array([0.5, 0.5])
+
+
+def chosen(greedy: bool, samples, lipschitz, seeds: int = 60) -> set[int]:
+    """The actions chosen at one place over many seeds, after the same (action, reward) samples there; H = 1, A = 4."""
+    actions = set()
+    for seed in range(seeds):
+        pair = Pair(greedy, Log(1, 4, 2, ()), lipschitz=lipschitz, seed=seed)
+        for a, r in samples:
+            pair.agent.begin_episode()
+            pair.agent.observe(PLACE, a, r, PLACE, 0, terminated=False)
+            pair.agent.end_episode()
+        pair.agent.begin_episode()
+        actions.add(pair.agent.choose(PLACE, 0))
+    return actions
+
+
+@pytest.mark.parametrize(("greedy", "lipschitz"), [(False, None), (False, 1.0), (True, 1.0)])
+@pytest.mark.parametrize(
+    ("samples", "tied"),
+    [
+        ([], {0, 1, 2, 3}),  # nothing is known
+        ([(1, 1.0), (3, 1.0)], {0, 2}),  # the untried ones: infinite with interpolation, a large bonus without
+        ([(0, 0.2), (1, 0.9), (2, 0.9), (3, 0.0)], {1, 2}),  # all tried, two equally good
+        ([(0, 0.2), (1, 0.9), (2, 0.8), (3, 0.0)], {1}),
+    ],
+)
+def test_ties_are_broken_at_random(greedy, lipschitz, samples, tied):
+    assert chosen(greedy, samples, lipschitz) == tied
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("greedy", [False, True])
+def test_deployed_policy(greedy, stationary):
+    rng = np.random.default_rng(5)
+    log = random_log(rng, H=4, A=4, d=2, transitions=400, sites=6, endings=0.4)
+    pair = Pair(greedy, log, lipschitz=1.0, stationary=stationary, bonus_scale=0.3, reward_range=(-1, 1))
+    states = some_states(log, rng, n=60)
+    for episode in log.episodes:
+        pair.begin_episode()
+        for t in episode:
+            pair.observe(t)
+        pair.agent.end_episode()
+    actions = np.empty((len(states), log.H), dtype=int)
+    for h in range(log.H):
+        q = pair.deployed.q_values(states, h)
+        for i, x in enumerate(states):
+            actions[i, h] = pair.agent.act(x, step=h)
+            assert actions[i, h] in argmax_set(q[i], TOLERANCE)
+    # or the test would not see a step or a bonus confused
+    assert (actions[:, 0] != actions[:, -1]).any()
+    assert (actions[:, 0] != pair.naive.q_values(states, 0).argmax(axis=1)).any()
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_deployed_policy_takes_the_lowest_index_among_ties(greedy):
+    for seed in range(5):
+        pair = Pair(greedy, Log(1, 4, 2, ()), lipschitz=1.0, seed=seed)
+        assert pair.agent.act(PLACE, step=0) == 0
+        for a, r in [(0, 0.2), (1, 0.9), (3, 0.9)]:
+            pair.agent.begin_episode()
+            pair.agent.observe(PLACE, a, r, PLACE, 0, terminated=False)
+            assert pair.agent.act(PLACE, step=0) == (0 if a == 0 else 1)  # at once, from all data
+            pair.agent.end_episode()
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_acting_and_reading_change_nothing(greedy):
+    log = random_log(np.random.default_rng(2), H=3, A=4, d=2, transitions=60)
+    states = log.states()[:10]
+
+    def choices(disturb: bool) -> list[int]:
+        agent = Pair(greedy, log, lipschitz=1.0).agent
+        made = []
+        for episode in log.episodes:
+            agent.begin_episode()
+            for t in episode:
+                if disturb:
+                    for h in range(log.H):
+                        agent.act(states[0], step=h)
+                        for name in READ_OUTS:
+                            getattr(agent, name)(states, step=h)
+                made.append(agent.choose(t.x, t.h))
+                agent.observe(t.x, t.a, t.r, t.y, t.h, terminated=t.terminated)
+            agent.end_episode()
+        return made
+
+    assert choices(disturb=True) == choices(disturb=False)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+def test_a_chosen_action_can_be_followed(greedy):
+    """Closed loop: the log depends on the choices, as in learning."""
+    rng = np.random.default_rng(4)
+    H, A, goal = 4, 3, 0.75
+    pair = Pair(greedy, Log(H, A, 1, ()), lipschitz=1.0, bonus_scale=0.02, sigma=0.0531)
+    states = np.linspace(0, 1, 21)[:, None]
+    for _ in range(40):
+        pair.begin_episode()
+        x = np.array([0.25])
+        for h in range(H):
+            a = pair.agent.choose(x, h)
+            assert a in argmax_set(pair.naive.q_values([x], h)[0], TOLERANCE)
+            y = np.clip(x + 0.25 * (a - 1) + 0.01 * rng.standard_normal(1), 0, 1)
+            r = max(0.0, 1 - 4 * abs(x[0] - goal))
+            for told in (pair.agent, pair.naive, pair.deployed):
+                told.observe(x, a, r, y, h, terminated=False)
+            x = y
+        pair.agent.end_episode()
+    pair.begin_episode()
+    pair.check(states)
+    pair.check_policies(states)
+    pair.check_moved(states)

@@ -1,0 +1,33 @@
+"""The deployed policy: backward induction Q_h = r̂ + P̂V_{h+1}, V_h = max_a Q_h, from all data.
+
+The paper's optimistic equation without the bonus and without interpolation, so that an action never tried near a state
+is worth nothing there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from naive.estimates import Data, smoothed
+
+
+class NaiveDeployed:
+    def __init__(self, H, A, sigma, beta, g, rho, stationary=True):
+        self.H, self.A = H, A
+        self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho}
+        self.data = Data(H, stationary)
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        self.data.add(x, a, r, y, h, terminated)
+
+    def q_values(self, states, h) -> np.ndarray:
+        """Q_h, (n, A); V_{h+1} at the next states of the step's samples comes from the same function one step later."""
+        pool = self.data.pool(h)
+        V_next = np.zeros(len(pool.a))
+        if h + 1 < self.H and len(pool.a) > 0:
+            V_next = np.where(pool.terminated, 0.0, self.q_values(pool.y, h + 1).max(axis=1))
+        r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
+        return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
+
+    def act(self, state, h) -> int:
+        return int(self.q_values([state], h)[0].argmax())  # argmax: the lowest index among ties

@@ -1,0 +1,92 @@
+"""Weights w, generalized counts C, r̂, P̂V and the simplified bonus: Section "Kernel Estimators and Optimism".
+
+Steps run from 0 to H-1, so that R_h = H - h is the largest value left at step h.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Pool(NamedTuple):
+    """The samples that one step's estimates are made of."""
+
+    x: np.ndarray  # (m, d) states
+    a: np.ndarray  # (m,) actions
+    r: np.ndarray  # (m,) rewards in [0, 1]
+    y: np.ndarray  # (m, d) next states
+    terminated: np.ndarray  # (m,) True: the value after this sample is zero
+
+
+class Data:
+    """Samples by step; `stationary` pools them over the steps."""
+
+    def __init__(self, H: int, stationary: bool):
+        self.stationary = stationary
+        self.samples: list[list[tuple]] = [[] for _ in range(H)]
+
+    def add(self, x, a, r, y, h, terminated) -> None:
+        self.samples[h].append((np.array(x, dtype=float), int(a), float(r), np.array(y, dtype=float), bool(terminated)))
+
+    def pool(self, h: int) -> Pool:
+        samples = [s for step in self.samples for s in step] if self.stationary else self.samples[h]
+        x, a, r, y, terminated = zip(*samples, strict=True) if samples else ([], [], [], [], [])
+        return Pool(np.array(x), np.array(a, dtype=int), np.array(r), np.array(y), np.array(terminated, dtype=bool))
+
+
+def distances(states, x, rho) -> np.ndarray:
+    """ρ_X from every state to every x: (n, m)."""
+    if len(states) == 0 or len(x) == 0:
+        return np.zeros((len(states), len(x)))
+    return rho(np.asarray(states, dtype=float), x)
+
+
+def weights(states, pool: Pool, sigma: float, g, rho) -> np.ndarray:
+    """g(ρ_X(x, x_s)/σ), (n, m): the weight w_s(x, a_s) of each sample for its own action."""
+    return g(distances(states, pool.x, rho) / sigma)
+
+
+def tried(A: int, pool: Pool) -> np.ndarray:
+    """1 where a_s = a, else 0, (m, A): samples of another action are infinitely far away and weigh nothing."""
+    return (pool.a[:, None] == np.arange(A)).astype(float)
+
+
+def counts(states, A: int, pool: Pool, sigma: float, beta: float, g, rho) -> np.ndarray:
+    """C(x, a) = β + Σ_s w_s(x, a), (n, A)."""
+    return beta + weights(states, pool, sigma, g, rho) @ tried(A, pool)
+
+
+def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma: float, beta: float, g, rho) -> np.ndarray:
+    """Σ_s w̃_s(x, a)·f_s with w̃ = w/C, (n, A): r̂ with f = r, P̂V with f_s = V(y_s)."""
+    sums = weights(states, pool, sigma, g, rho) @ (tried(A, pool) * f[:, None])
+    return sums / counts(states, A, pool, sigma, beta, g, rho)
+
+
+def simplified_bonus(C: np.ndarray, R_h: float, scale: float) -> np.ndarray:
+    """B_h = scale·(1/√C + R_h/C)."""
+    return scale * (1 / np.sqrt(C) + R_h / C)
+
+
+def lipschitz_constants(lipschitz, H: int) -> np.ndarray | None:
+    """L_h, (H,), from a number, from H numbers, or from (λ_r, λ_p): L_h = λ_r + λ_p·L_{h+1}, zero after the end."""
+    if lipschitz is None:
+        return None
+    if isinstance(lipschitz, tuple):
+        lambda_r, lambda_p = lipschitz
+        L = np.zeros(H + 1)
+        for h in reversed(range(H)):
+            L[h] = lambda_r + lambda_p * L[h + 1]
+        return L[:H]
+    if np.ndim(lipschitz) == 0:
+        return np.full(H, float(lipschitz))
+    L = np.array(lipschitz, dtype=float)
+    assert L.shape == (H,)
+    return L
+
+
+def argmax_set(q: np.ndarray, tolerance: float = 1e-9) -> list[int]:
+    """The actions whose value is the largest one; q: (A,)."""
+    best = q.max()
+    return [a for a in range(len(q)) if q[a] == best or q[a] >= best - tolerance]

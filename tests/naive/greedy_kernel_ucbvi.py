@@ -1,0 +1,53 @@
+"""Greedy-Kernel-UCBVI (appendix "Efficient implementation" of the paper), with the main text's cap.
+
+V_h^1 = R_h. At the visited state x_h^k: Q̃_h(x_h^k,a) = r̂ + P̂V_{h+1} + B_h for every a, Ṽ = min(R_h, max_a Q̃_h), and
+V_h(x) = min(V_h(x), Ṽ + L_h·ρ_X(x, x_h^k)) from then on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from naive.estimates import Data, counts, distances, simplified_bonus, smoothed
+
+
+class NaiveGreedyKernelUCBVI:
+    """Every read-out is that of the current data; V_h is kept as the list of all targets so far."""
+
+    def __init__(self, H, A, sigma, beta, g, rho, L, stationary=True, bonus_scale=1.0):
+        self.H, self.A, self.L = H, A, L
+        self.kernel = {"sigma": sigma, "g": g, "rho": rho}
+        self.beta, self.bonus_scale = beta, bonus_scale
+        self.data = Data(H, stationary)
+        self.visited: list[list[np.ndarray]] = [[] for _ in range(H)]
+        self.visited_targets: list[list[float]] = [[] for _ in range(H)]
+
+    def begin_episode(self) -> None:
+        pass
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        target = min(self.H - h, self.q_values([x], h)[0].max())  # from the data before this sample
+        self.visited[h].append(np.array(x, dtype=float))
+        self.visited_targets[h].append(target)
+        self.data.add(x, a, r, y, h, terminated)
+
+    def counts(self, states, h) -> np.ndarray:
+        return counts(states, self.A, self.data.pool(h), beta=self.beta, **self.kernel)
+
+    def bonuses(self, states, h) -> np.ndarray:
+        return simplified_bonus(self.counts(states, h), self.H - h, self.bonus_scale)
+
+    def q_values(self, states, h) -> np.ndarray:
+        """Q̃_h at the states themselves, (n, A)."""
+        pool = self.data.pool(h)
+        V_next = np.where(pool.terminated, 0.0, self.values(pool.y, h + 1))
+        r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
+        PV = smoothed(states, self.A, pool, V_next, beta=self.beta, **self.kernel)
+        return r_hat + PV + self.bonuses(states, h)
+
+    def values(self, states, h) -> np.ndarray:
+        """V_h, (n,)."""
+        if h == self.H:
+            return np.zeros(len(states))
+        rho = distances(states, np.array(self.visited[h]), self.kernel["rho"])  # (n, m)
+        return (np.array(self.visited_targets[h]) + self.L[h] * rho).min(axis=1, initial=self.H - h)

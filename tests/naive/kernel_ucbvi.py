@@ -1,0 +1,87 @@
+"""Kernel-UCBVI (algorithms "KernelUCBVI" and "optimisticQ" of the paper), replanned from scratch every time.
+
+Q̃_h(x,a) = r̂ + P̂V_{h+1} + B_h,  Q_h(x,a) = min_s [Q̃_h(x_s,a_s) + L_h·ρ((x,a),(x_s,a_s))],
+V_h = min(R_h, max_a Q_h),  V_H = 0. Without interpolation (L is None) Q_h = Q̃_h.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from naive.estimates import Data, counts, distances, simplified_bonus, smoothed
+
+
+class NaiveKernelUCBVI:
+    """Every read-out is that of the last plan."""
+
+    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, replan="episode", bonus_scale=1.0):
+        assert replan in ("episode", "step", "doubling")
+        self.H, self.A, self.L = H, A, L
+        self.kernel = {"sigma": sigma, "g": g, "rho": rho}
+        self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
+        self.data = Data(H, stationary)
+        self.episodes = 0
+        self.next_values = [np.zeros(0)] * H  # [h]: V_{h+1}(y_s) of the samples of pools[h]
+        self.sample_targets = [np.zeros(0)] * H  # [h]: Q̃_h(x_s, a_s) of those samples
+        self._plan()  # with no data: what is known before the first episode
+
+    def begin_episode(self) -> None:
+        if self.replan != "doubling" or self.episodes == 0:
+            self._plan()
+        self.episodes += 1
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        self.data.add(x, a, r, y, h, terminated)
+        if self.replan == "step" or (self.replan == "doubling" and self._doubled(x, a, h)):
+            self._plan()
+
+    def _doubled(self, x, a, h) -> bool:
+        now = counts([x], self.A, self.data.pool(h), beta=self.beta, **self.kernel)[0, a]
+        return now >= 2 * self.counts([x], h)[0, a]
+
+    def _plan(self) -> None:
+        """Fix the data; the backward induction over them waits until something is read."""
+        self.pools = [self.data.pool(h) for h in range(self.H)]
+        self.planned_down_to = self.H
+
+    def _plan_down_to(self, h: int) -> None:
+        while self.planned_down_to > h:
+            self.planned_down_to -= 1
+            self._plan_step(self.planned_down_to)
+
+    def _plan_step(self, h: int) -> None:
+        pool = self.pools[h]
+        self.next_values[h] = np.where(pool.terminated, 0.0, self.values(pool.y, h + 1))
+        if self.L is not None:
+            self.sample_targets[h] = self.targets(pool.x, h)[np.arange(len(pool.a)), pool.a]
+
+    def counts(self, states, h) -> np.ndarray:
+        return counts(states, self.A, self.pools[h], beta=self.beta, **self.kernel)
+
+    def bonuses(self, states, h) -> np.ndarray:
+        return simplified_bonus(self.counts(states, h), self.H - h, self.bonus_scale)
+
+    def targets(self, states, h) -> np.ndarray:
+        """Q̃_h, (n, A)."""
+        self._plan_down_to(h)
+        pool = self.pools[h]
+        r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
+        PV = smoothed(states, self.A, pool, self.next_values[h], beta=self.beta, **self.kernel)
+        return r_hat + PV + self.bonuses(states, h)
+
+    def q_values(self, states, h) -> np.ndarray:
+        """Q_h, (n, A): +∞ for an action with no sample to interpolate from."""
+        self._plan_down_to(h)
+        if self.L is None:
+            return self.targets(states, h)
+        pool = self.pools[h]
+        upper = self.sample_targets[h] + self.L[h] * distances(states, pool.x, self.kernel["rho"])  # (n, m)
+        return np.stack(
+            [np.where(pool.a == a, upper, np.inf).min(axis=1, initial=np.inf) for a in range(self.A)], axis=1
+        )
+
+    def values(self, states, h) -> np.ndarray:
+        """V_h, (n,)."""
+        if h == self.H or len(states) == 0:
+            return np.zeros(len(states))
+        return np.minimum(self.H - h, self.q_values(states, h).max(axis=1))
