@@ -23,8 +23,8 @@ from kernelrl.algorithms.interface import (
     end_episode,
     grow,
     has_room,
-    observe,
     largest,
+    observe,
     pick_largest,
     read_bonuses,
     read_counts,
@@ -47,6 +47,7 @@ from kernelrl.core.buckets import (
     size_of,
 )
 from kernelrl.core.compile import inner
+from kernelrl.core.estimates import bonus_at, counts_at, sums_at
 from kernelrl.core.interpolation import anything_above, cone_radius, cones_at
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
@@ -54,15 +55,12 @@ from kernelrl.core.samples import (
     Settings,
     action_list,
     append_sample,
-    bonus_at,
-    counts_at,
     grow_samples,
     has_next,
     new_samples,
     pool,
     row,
     sample_room,
-    sums_at,
 )
 
 __all__ = ["GreedyExact", "new_greedy_exact"]
@@ -141,21 +139,18 @@ def end_greedy(model):
 
 
 @inner
-def targets_at(model, u, h, q):
-    """Q̃_h(u, ·) into `q` (A,), for an embedded state."""
-    settings = model.settings
-    G = model.G[row(settings, h)]
+def targets_at(settings, S, G, u, h, q):
+    """Q̃_h(u, ·) into `q` (A,), for an embedded state; `G` (rows, chunks, WIDTH)."""
     for a in range(settings.actions):
-        C, T = sums_at(settings, model.S, action_list(settings, h, a), u, G)
+        C, T = sums_at(settings, S, action_list(settings, h, a), u, G[row(settings, h)])
         q[a] = T / C + bonus_at(settings, h, C)
 
 
 @inner
-def value_at(model, u, h):
+def value_at(settings, cones, height, u, h):
     """V_h(u) = min(R_h, lowest cone at u), for an embedded state."""
-    settings = model.settings
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
-    return cones_at(model.cones, settings.space, h, u, model.height, L, cone_radius(R, 0.0, L), R)
+    return cones_at(cones, settings.space, h, u, height, L, cone_radius(R, 0.0, L), R)
 
 
 @inner
@@ -168,7 +163,7 @@ def best_target(model, u, h):
     if known:
         return memo[d + 2]
     q = np.empty(model.settings.actions)
-    targets_at(model, u, h, q)
+    targets_at(model.settings, model.S, model.G, u, h, q)
     return largest(q)
 
 
@@ -176,7 +171,7 @@ def best_target(model, u, h):
 def choose_greedy(model, state, h):
     u, q = np.empty(state.size), np.empty(model.settings.actions)
     embed(model.settings.space, state, u)
-    targets_at(model, u, h, q)
+    targets_at(model.settings, model.S, model.G, u, h, q)
     memo, d = model.memo, u.size
     for j in range(d):
         memo[j] = u[j]
@@ -188,7 +183,7 @@ def choose_greedy(model, state, h):
 def lower(model, u, h, target):
     """V_h(·) ← min(V_h(·), target + L_h·ρ(·, u)), at the cones and at the next states."""
     settings, Y = model.settings, model.Y
-    if target >= value_at(model, u, h):
+    if target >= value_at(model.settings, model.cones, model.height, u, h):
         return
     slot = add_point(model.cones, h, u)
     model.height[slot // WIDTH, slot % WIDTH] = target
@@ -226,7 +221,7 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     model.sample[y // WIDTH, y % WIDTH] = s
     model.reward[y // WIDTH, y % WIDTH] = reward
     for level in range(first, last + 1):
-        value = value_at(model, v, level)
+        value = value_at(model.settings, model.cones, model.height, v, level)
         model.V[row(settings, level), y // WIDTH, y % WIDTH] = value
         model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = reward + value
 
@@ -235,14 +230,14 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
 def read_q_greedy(model, state, h, out):
     u = np.empty(state.size)
     embed(model.settings.space, state, u)
-    targets_at(model, u, h, out)
+    targets_at(model.settings, model.S, model.G, u, h, out)
 
 
 @read_values.implement(GreedyExact)
 def read_values_greedy(model, state, h):
     u = np.empty(state.size)
     embed(model.settings.space, state, u)
-    return value_at(model, u, h)
+    return value_at(model.settings, model.cones, model.height, u, h)
 
 
 @read_counts.implement(GreedyExact)

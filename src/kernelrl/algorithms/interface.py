@@ -1,6 +1,6 @@
 """The verbs that every algorithm implements, each dispatched on the class of the algorithm's NamedTuple.
 
-An algorithm is a NamedTuple ("model") of settings and arrays, and a compiled function for each verb below. `state` and
+An algorithm is a NamedTuple ("model") of settings and arrays, and a function for each verb below. `state` and
 `next_state` are float64 (d,), `h` counts steps from 0, actions are 0 … A-1, rewards are already mapped to [0, 1].
 The episode loop is (see `kernelrl.rollout`)
 
@@ -13,16 +13,50 @@ The episode loop is (see `kernelrl.rollout`)
 
 Arrays never grow inside compiled code. `has_room` tells whether one more episode fits; if not, Python calls the plain
 function `grow`, which returns a model with longer arrays.
+
+Compiled callers compile the verbs into themselves. Python's calls all go through one compiled function, `perform`, so
+that what the verbs share is compiled once and not once for each of them.
 """
 
-from kernelrl.core.compile import generic, inner
+import numpy as np
+
+from kernelrl.core.compile import compiled, generic, inner
 from kernelrl.core.stream import index_below
 
-__all__ = ["begin_episode", "choose", "end_episode", "grow", "has_room", "largest", "observe", "pick_largest", "read_bonuses",
-           "read_counts", "read_q", "read_values"]
+__all__ = [
+    "begin_episode",
+    "choose",
+    "end_episode",
+    "grow",
+    "has_room",
+    "largest",
+    "observe",
+    "pick_largest",
+    "read_bonuses",
+    "read_counts",
+    "read_q",
+    "read_values",
+]
+
+HAS_ROOM, BEGIN, CHOOSE, OBSERVE, END, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
+NOTHING = np.zeros(0)
 
 
-@generic
+def via_perform(verb):
+    """How Python calls a verb that takes at most a state, a step and an array to write to."""
+
+    def call(model, state=NOTHING, h=0, out=NOTHING):
+        return perform(model, verb, state, 0, 0.0, NOTHING, h, False, out)
+
+    return call
+
+
+def observe_from_python(model, state, action, reward, next_state, h, terminated):
+    """How Python calls `observe`."""
+    perform(model, OBSERVE, state, action, reward, next_state, h, terminated, NOTHING)
+
+
+@generic(from_python=via_perform(HAS_ROOM))
 def has_room(model):
     """Whether the transitions of one more episode fit into the arrays."""
 
@@ -32,44 +66,68 @@ def grow(model):
     """A model with twice the room (plain Python, not compiled)."""
 
 
-@generic
+@generic(from_python=via_perform(BEGIN))
 def begin_episode(model):
     """Before an episode's first choice."""
 
 
-@generic
+@generic(from_python=via_perform(CHOOSE))
 def choose(model, state, h):
     """The action the learning policy takes."""
 
 
-@generic
+@generic(from_python=observe_from_python)
 def observe(model, state, action, reward, next_state, h, terminated):
     """Take in one transition."""
 
 
-@generic
+@generic(from_python=via_perform(END))
 def end_episode(model):
     """After an episode's last transition."""
 
 
-@generic
+@generic(from_python=via_perform(READ_Q))
 def read_q(model, state, h, out):
     """Write the optimistic Q_h(state, ·) into `out` (A,), as the algorithm uses it to choose."""
 
 
-@generic
+@generic(from_python=via_perform(READ_VALUES))
 def read_values(model, state, h):
     """The optimistic V_h(state)."""
 
 
-@generic
+@generic(from_python=via_perform(READ_COUNTS))
 def read_counts(model, state, h, out):
     """Write the generalized counts C_h(state, ·) into `out` (A,)."""
 
 
-@generic
+@generic(from_python=via_perform(READ_BONUSES))
 def read_bonuses(model, state, h, out):
     """Write the bonuses B_h(state, ·) into `out` (A,)."""
+
+
+@compiled
+def perform(model, verb, state, action, reward, next_state, h, terminated, out):
+    """Do what the verb of that code does and return its result, if it has one, as a float."""
+    if verb == HAS_ROOM:
+        return 1.0 if has_room(model) else 0.0
+    if verb == BEGIN:
+        begin_episode(model)
+    elif verb == CHOOSE:
+        return np.float64(choose(model, state, h))
+    elif verb == OBSERVE:
+        observe(model, state, action, reward, next_state, h, terminated)
+    elif verb == END:
+        end_episode(model)
+    elif verb == READ_Q:
+        read_q(model, state, h, out)
+    elif verb == READ_VALUES:
+        return read_values(model, state, h)
+    elif verb == READ_COUNTS:
+        read_counts(model, state, h, out)
+    else:
+        read_bonuses(model, state, h, out)
+    return 0.0
 
 
 @inner
@@ -84,12 +142,9 @@ def largest(q):
 @inner
 def pick_largest(q, stream):
     """The index of the largest entry of `q` (A,); equals are told apart by the stream, which is used only then."""
-    best, ties = q[0], 1
-    for a in range(1, q.size):
-        if q[a] > best:
-            best, ties = q[a], 1
-        elif q[a] == best:
-            ties += 1
+    best, ties = largest(q), 0
+    for a in range(q.size):
+        ties += q[a] == best
     skip = index_below(stream, ties) if ties > 1 else 0
     for a in range(q.size):
         if q[a] == best:

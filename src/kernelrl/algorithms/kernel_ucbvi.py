@@ -33,8 +33,8 @@ from kernelrl.algorithms.interface import (
     end_episode,
     grow,
     has_room,
-    observe,
     largest,
+    observe,
     pick_largest,
     read_bonuses,
     read_counts,
@@ -47,20 +47,26 @@ from kernelrl.core.buckets import (
     add_point,
     all_chunks,
     chunks_left,
-    distances_in,
-    dot,
     found,
     grow_buckets,
     lengthen,
-    near,
     new_buckets,
     number_of_chunks,
     payload,
     size_of,
-    total,
 )
 from kernelrl.core.compile import inner
-from kernelrl.core.interpolation import cone_radius, cones_at, lowest_cone
+from kernelrl.core.estimates import (
+    add_change,
+    add_weights,
+    bonus_at,
+    counts_at,
+    renew_targets,
+    row_sums_at,
+    sums_at,
+    weight_between,
+)
+from kernelrl.core.interpolation import cones_at, disown, drop_cone, lowest_cone
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
     ACTION,
@@ -70,17 +76,12 @@ from kernelrl.core.samples import (
     Settings,
     action_list,
     append_sample,
-    bonus_at,
-    counts_at,
     grow_samples,
     has_next,
     new_samples,
     pool,
     row,
     sample_room,
-    sums_at,
-    weight_between,
-    weights_in,
 )
 
 __all__ = ["KernelExact", "new_kernel_exact"]
@@ -194,53 +195,20 @@ def entry_list(settings, h, a):
 
 
 @inner
-def lend_weight(model, s, u, h, a):
-    """Let the new sample at slot `s` of S weigh in C and T of the entries near it (all rows)."""
-    settings = model.settings
-    E = model.S if settings.interpolate else model.Y
-    which, k = entry_list(settings, h, a)
-    for i in range(near(E, settings.space, which, u, settings.reach)):
-        chunk = found(E, i)
-        n = weights_in(settings, E, chunk, u)
-        C, w = model.C[k, chunk], E.buffer
-        for j in range(n):
-            C[j] += w[j]
-        for r in range(model.G.shape[0]):
-            add_multiple(model.T[k, r, chunk], w, model.G[r, s // WIDTH, s % WIDTH], n)
-            model.touched[r, chunk] = True
+def fill_entry(model, e, u, h, a, sums):
+    """C and T of a new entry at slot `e` for the pair (u, a) of step `h`, from the samples in S; `sums` is scratch."""
+    _, k = entry_list(model.settings, h, a)
+    C = row_sums_at(model.settings, model.S, action_list(model.settings, h, a), u, model.G, sums)
+    model.C[k, e // WIDTH, e % WIDTH] = C
+    for r in range(sums.size):
+        model.T[k, r, e // WIDTH, e % WIDTH] = sums[r]
+        model.touched[r, e // WIDTH] = True
 
 
 @inner
-def add_multiple(T, w, factor, n):
-    """T[:n] += factor·w[:n]."""
-    for j in range(n):
-        T[j] += factor * w[j]
-
-
-@inner
-def fill_entry(model, e, u, h, a):
-    """C and T (all rows) of a new entry at slot `e` for the pair (u, a) of step `h`, from the samples in S."""
-    settings, S = model.settings, model.S
-    _, k = entry_list(settings, h, a)
-    chunk, place = e // WIDTH, e % WIDTH
-    C = settings.beta
-    for r in range(model.G.shape[0]):
-        model.T[k, r, chunk, place] = 0.0
-        model.touched[r, chunk] = True
-    for i in range(near(S, settings.space, action_list(settings, h, a), u, settings.reach)):
-        other = found(S, i)
-        n = weights_in(settings, S, other, u)
-        C += total(S.buffer, n)
-        for r in range(model.G.shape[0]):
-            model.T[k, r, chunk, place] += dot(S.buffer, model.G[r, other], n)
-    model.C[k, chunk, place] = C
-
-
-@inner
-def add_next_state(model, v, h):
+def add_next_state(model, v, h, sums):
     """Make `v`, reached from step `h`, a point of Y with values at the cap, and return its slot."""
-    settings = model.settings
-    H = settings.horizon
+    settings, H = model.settings, model.settings.horizon
     y = add_point(model.Y, pool(settings, h + 1), v)
     chunk, place = y // WIDTH, y % WIDTH
     first, last = (1, H - 1) if settings.stationary else (h + 1, h + 1)
@@ -256,47 +224,49 @@ def add_next_state(model, v, h):
                 model.owner[a, r, chunk, place] = slot
     if not settings.interpolate:
         for a in range(settings.actions):
-            fill_entry(model, y, v, h + 1, a)
+            fill_entry(model, y, v, h + 1, a, sums)
     return y
 
 
 @inner
 def add_sample(model, t):
     """Take sample number `t` into the plan's data."""
-    settings, samples = model.settings, model.samples
-    H, h, a = settings.horizon, samples.labels[STEP, t], samples.labels[ACTION, t]
+    settings, samples, H = model.settings, model.samples, model.settings.horizon
+    h, a = samples.labels[STEP, t], samples.labels[ACTION, t]
     u, v = samples.states[0, t], samples.states[1, t]
-    alive = has_next(settings, h, samples.labels[TERMINATED, t])
-    y = add_next_state(model, v, h) if alive else -1
+    alive = has_next(settings, h, samples.labels[TERMINATED, t] != 0)
+    sums, targets = np.empty(model.G.shape[0]), np.empty(model.G.shape[0])
+    y = add_next_state(model, v, h, sums) if alive else -1
     s = add_point(model.S, action_list(settings, h, a), u)
     model.index[s // WIDTH, s % WIDTH] = t
+    if alive:
+        model.sample[y // WIDTH, y % WIDTH] = s
     first, last = (0, H - 1) if settings.stationary else (h, h)
     for level in range(first, last + 1):
         r = row(settings, level)
-        model.G[r, s // WIDTH, s % WIDTH] = samples.reward[t] + (np.float64(H - level - 1) if alive else 0.0)
+        targets[r] = samples.reward[t] + (np.float64(H - level - 1) if alive else 0.0)
+        model.G[r, s // WIDTH, s % WIDTH] = targets[r]
         if settings.interpolate:
             model.cone[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
-    if alive:
-        model.sample[y // WIDTH, y % WIDTH] = s
-    lend_weight(model, s, u, h, a)
+    E = model.S if settings.interpolate else model.Y
+    which, k = entry_list(settings, h, a)
+    add_weights(settings, E, which, u, targets, model.C[k], model.T[k], model.touched)
     if settings.interpolate:
-        fill_entry(model, s, u, h, a)
+        fill_entry(model, s, u, h, a, sums)
 
 
 # ------------------------------------------------------------------------------------------------------ going back in h
 
 
 @inner
-def moved_values(model, h):
-    """Put into the first queue the next states whose V_h is not what was passed on; return how many."""
-    r, Y = row(model.settings, h), model.Y
+def moved(Y, which, V, P, queue):
+    """Put into `queue` the slots of list `which` where `V` and `P` (chunks, WIDTH) differ; return how many."""
     count = 0
-    for i in range(all_chunks(Y, pool(model.settings, h))):
+    for i in range(all_chunks(Y, which)):
         chunk = found(Y, i)
-        V, P = model.V[r, chunk], model.P[r, chunk]
         for place in range(size_of(Y, chunk)):
-            if abs(V[place] - P[place]) > STILL:
-                model.queues[0, count] = chunk * WIDTH + place
+            if abs(V[chunk, place] - P[chunk, place]) > STILL:
+                queue[count] = chunk * WIDTH + place
                 count += 1
     return count
 
@@ -305,185 +275,120 @@ def moved_values(model, h):
 def pass_on(model, y, h):
     """Carry the change of V_{h+1} at slot `y` of Y into T of the entries of step `h` near the sample it belongs to."""
     settings = model.settings
-    E = model.S if settings.interpolate else model.Y
-    above, r = row(settings, h + 1), row(settings, h)
+    V, P = model.V[row(settings, h + 1)], model.P[row(settings, h + 1)]
     s = model.sample[y // WIDTH, y % WIDTH]
     t = model.index[s // WIDTH, s % WIDTH]
-    change = model.V[above, y // WIDTH, y % WIDTH] - model.P[above, y // WIDTH, y % WIDTH]
-    model.P[above, y // WIDTH, y % WIDTH] += change
-    model.G[r, s // WIDTH, s % WIDTH] = model.samples.reward[t] + model.P[above, y // WIDTH, y % WIDTH]
-    u = model.samples.states[0, t]
+    value = V[y // WIDTH, y % WIDTH]
+    change = value - P[y // WIDTH, y % WIDTH]
+    P[y // WIDTH, y % WIDTH] = value
+    r = row(settings, h)
+    model.G[r, s // WIDTH, s % WIDTH] = model.samples.reward[t] + value
     radius = settings.reach
     if not settings.compact:
         z = (2.0 * math.log(abs(change) / FAINT)) ** (1.0 / settings.power)
         radius = min(radius, z / math.sqrt(settings.inverse_sigma2))
+    E = model.S if settings.interpolate else model.Y
     which, k = entry_list(settings, h, model.samples.labels[ACTION, t])
-    for i in range(near(E, settings.space, which, u, radius)):
-        chunk = found(E, i)
-        n = weights_in(settings, E, chunk, u)
-        add_multiple(model.T[k, r, chunk], E.buffer, change, n)
-        model.touched[r, chunk] = True
+    add_change(settings, E, which, model.samples.states[0, t], change, radius, model.T[k, r], model.touched[r])
 
 
 @inner
-def renew_targets(model, E, which, k, h):
-    """Q̃_h = T/C + B in the touched chunks of list `which`."""
-    r = row(model.settings, h)
-    for i in range(all_chunks(E, which)):
-        chunk = found(E, i)
-        if model.touched[r, chunk]:
-            C, T, Q = model.C[k, chunk], model.T[k, r, chunk], model.Q[k, r, chunk]
-            for place in range(size_of(E, chunk)):
-                Q[place] = T[place] / C[place] + bonus_at(model.settings, h, C[place])
-
-
-@inner
-def values_without_interpolation(model, h):
-    """V_h = min(R_h, max_a Q̃_h(y, a)) in the touched chunks of Y."""
-    settings, Y = model.settings, model.Y
-    R, r = np.float64(settings.horizon - h), row(settings, h)
-    for i in range(all_chunks(Y, pool(settings, h))):
+def best_of_actions(Y, which, R, Q, r, V):
+    """V = min(R, max_a Q_a) on list `which`; `Q` (A, rows, chunks, WIDTH), `V` (chunks, WIDTH)."""
+    for i in range(all_chunks(Y, which)):
         chunk = found(Y, i)
-        if model.touched[r, chunk]:
-            model.touched[r, chunk] = False
-            for place in range(size_of(Y, chunk)):
-                best = model.Q[0, r, chunk, place]
-                for a in range(1, settings.actions):
-                    best = max(best, model.Q[a, r, chunk, place])
-                model.V[r, chunk, place] = min(R, best)
+        for place in range(size_of(Y, chunk)):
+            best = Q[0, r, chunk, place]
+            for a in range(1, Q.shape[0]):
+                best = max(best, Q[a, r, chunk, place])
+            V[chunk, place] = min(R, best)
 
 
 @inner
-def moved_cones(model, h, a):
-    """Put into the first queue the entries of (h, a) whose cone is not as M knows it; return how many."""
-    settings, S = model.settings, model.S
-    R, r = np.float64(settings.horizon - h), row(settings, h)
+def moved_cones(S, which, R, Q, cone, touched, queue):
+    """Put into `queue` the slots of list `which` where min(R, Q̃) is not `cone`; return how many."""
     count = 0
-    for i in range(all_chunks(S, action_list(settings, h, a))):
+    for i in range(all_chunks(S, which)):
         chunk = found(S, i)
-        if model.touched[r, chunk]:
-            model.touched[r, chunk] = False
-            Q, cone = model.Q[0, r, chunk], model.cone[r, chunk]
+        if touched[chunk]:
             for place in range(size_of(S, chunk)):
-                if abs(min(R, Q[place]) - cone[place]) > STILL:
-                    model.queues[0, count] = chunk * WIDTH + place
+                if abs(min(R, Q[chunk, place]) - cone[chunk, place]) > STILL:
+                    queue[count] = chunk * WIDTH + place
                     count += 1
     return count
 
 
 @inner
-def disown(model, s, h, a, count):
-    """Before the cone of slot `s` rises: make orphans of the next states that have it as their lowest."""
-    settings, Y = model.settings, model.Y
-    R, L, r = np.float64(settings.horizon - h), settings.lipschitz[h], row(settings, h)
-    u = model.samples.states[0, model.index[s // WIDTH, s % WIDTH]]
-    radius = cone_radius(R, model.cone[r, s // WIDTH, s % WIDTH], L)
-    # Rounding may put a next state just beyond the radius within which it was found.
-    for i in range(near(Y, settings.space, pool(settings, h), u, radius * (1.0 + 1e-12) + 1e-12)):
-        chunk = found(Y, i)
-        owner = model.owner[a, r, chunk]
-        for place in range(size_of(Y, chunk)):
-            if owner[place] == s:
-                owner[place] = -1
-                model.M[a, r, chunk, place] = R
-                model.queues[1, count] = chunk * WIDTH + place
-                count += 1
-    return count
-
-
-@inner
-def drop_cone(model, s, h, a):
-    """Lower M of action `a` under the cone of slot `s`."""
-    settings, Y = model.settings, model.Y
-    R, L, r = np.float64(settings.horizon - h), settings.lipschitz[h], row(settings, h)
-    u = model.samples.states[0, model.index[s // WIDTH, s % WIDTH]]
-    height = model.cone[r, s // WIDTH, s % WIDTH]
-    for i in range(near(Y, settings.space, pool(settings, h), u, cone_radius(R, height, L))):
-        chunk = found(Y, i)
-        distances_in(Y, settings.space, chunk, u)
-        M, owner = model.M[a, r, chunk], model.owner[a, r, chunk]
-        for place in range(size_of(Y, chunk)):
-            if height < M[place]:
-                value = height + L * math.sqrt(Y.buffer[place])
-                if value < M[place]:
-                    M[place] = value
-                    owner[place] = s
-
-
-@inner
-def move_cones(model, h, a):
-    """Bring M of (h, a) up to date with Q̃."""
-    settings = model.settings
-    R, L, r = np.float64(settings.horizon - h), settings.lipschitz[h], row(settings, h)
-    count = moved_cones(model, h, a)
+def move_cones(settings, samples, S, Y, index, sample, h, a, Q, cone, M, owner, touched, queues):
+    """Bring `M` and `owner` of (h, a) up to date with Q̃; all arrays are those of this step and action."""
+    R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
+    which, there = action_list(settings, h, a), pool(settings, h)
+    count = moved_cones(S, which, R, Q, cone, touched, queues[0])
     orphans = 0
     for i in range(count):
-        s = model.queues[0, i]
-        height = min(R, model.Q[0, r, s // WIDTH, s % WIDTH])
-        if height > model.cone[r, s // WIDTH, s % WIDTH]:
-            orphans = disown(model, s, h, a, orphans)
-        model.cone[r, s // WIDTH, s % WIDTH] = height
+        s = queues[0, i]
+        height, before = min(R, Q[s // WIDTH, s % WIDTH]), cone[s // WIDTH, s % WIDTH]
+        if height > before:
+            u = samples.states[0, index[s // WIDTH, s % WIDTH]]
+            orphans = disown(Y, settings.space, there, u, s, before, L, R, M, owner, queues[1], orphans)
+        cone[s // WIDTH, s % WIDTH] = height
     for i in range(count):
-        s = model.queues[0, i]
-        if model.cone[r, s // WIDTH, s % WIDTH] < R:
-            drop_cone(model, s, h, a)
-    which = action_list(settings, h, a)
+        s = queues[0, i]
+        height = cone[s // WIDTH, s % WIDTH]
+        if height < R:
+            u = samples.states[0, index[s // WIDTH, s % WIDTH]]
+            drop_cone(Y, settings.space, there, u, s, height, L, R, M, owner)
     for i in range(orphans):
-        y = model.queues[1, i]
-        s = model.sample[y // WIDTH, y % WIDTH]
-        v = model.samples.states[1, model.index[s // WIDTH, s % WIDTH]]
-        best, slot = lowest_cone(model.S, settings.space, which, v, model.cone[r], L, R)
-        model.M[a, r, y // WIDTH, y % WIDTH] = best
-        model.owner[a, r, y // WIDTH, y % WIDTH] = slot
+        y = queues[1, i]
+        s = sample[y // WIDTH, y % WIDTH]
+        v = samples.states[1, index[s // WIDTH, s % WIDTH]]
+        M[y // WIDTH, y % WIDTH], owner[y // WIDTH, y % WIDTH] = lowest_cone(S, settings.space, which, v, cone, L, R)
 
 
 @inner
-def values_with_interpolation(model, h):
-    """V_h = max_a M_a, M being capped at R_h already."""
-    settings, Y = model.settings, model.Y
-    r = row(settings, h)
-    for a in range(settings.actions):
-        move_cones(model, h, a)
-    for i in range(all_chunks(Y, pool(settings, h))):
-        chunk = found(Y, i)
-        V = model.V[r, chunk]
-        V[:] = model.M[0, r, chunk]
-        for a in range(1, settings.actions):
-            M = model.M[a, r, chunk]
-            for place in range(WIDTH):
-                V[place] = max(V[place], M[place])
+def clear(E, which, touched):
+    """Take the flags of list `which` back."""
+    for i in range(all_chunks(E, which)):
+        touched[found(E, i)] = False
 
 
 @inner
-def clear(flags):
-    """Set all flags to False."""
-    for i in range(flags.size):
-        flags[i] = False
+def go_back(model, h):
+    """Bring Q̃_h and V_h up to date with V_{h+1} and with C and T."""
+    settings, A = model.settings, model.settings.actions
+    r, R = row(settings, h), np.float64(settings.horizon - h)
+    if h + 1 < settings.horizon:
+        above = row(settings, h + 1)
+        count = moved(model.Y, pool(settings, h + 1), model.V[above], model.P[above], model.queues[0])
+        for i in range(count):
+            pass_on(model, model.queues[0, i], h)
+    E = model.S if settings.interpolate else model.Y
+    for a in range(A):
+        which, k = entry_list(settings, h, a)
+        renew_targets(settings, E, which, h, model.C[k], model.T[k, r], model.Q[k, r], model.touched[r])
+    if h > 0 and settings.interpolate:
+        for a in range(A):
+            move_cones(
+                settings, model.samples, model.S, model.Y, model.index, model.sample, h, a,
+                model.Q[0, r], model.cone[r], model.M[a, r], model.owner[a, r], model.touched[r], model.queues,
+            )  # fmt: skip
+        best_of_actions(model.Y, pool(settings, h), R, model.M, r, model.V[r])
+    elif h > 0:
+        best_of_actions(model.Y, pool(settings, h), R, model.Q, r, model.V[r])
+    for a in range(A):
+        which, _ = entry_list(settings, h, a)
+        clear(E, which, model.touched[r])
 
 
 @inner
 def plan(model):
     """Bring everything up to date with all samples."""
-    settings = model.settings
-    H = settings.horizon
     for t in range(model.planned[0], model.samples.number[0]):
         add_sample(model, t)
     model.planned[0] = model.samples.number[0]
     model.planned[1] += 1
-    for h in range(H - 1, -1, -1):
-        if h + 1 < H:
-            for i in range(moved_values(model, h + 1)):
-                pass_on(model, model.queues[0, i], h)
-        E = model.S if settings.interpolate else model.Y
-        for a in range(settings.actions):
-            which, k = entry_list(settings, h, a)
-            renew_targets(model, E, which, k, h)
-        if h == 0:
-            clear(model.touched[row(settings, h)])  # V_0 is nobody's next value
-        elif settings.interpolate:
-            values_with_interpolation(model, h)
-        else:
-            values_without_interpolation(model, h)
+    for h in range(model.settings.horizon - 1, -1, -1):
+        go_back(model, h)
 
 
 # ------------------------------------------------------------------------------------------------------------ the verbs

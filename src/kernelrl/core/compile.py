@@ -59,13 +59,15 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False):
 inner = functools.partial(compiled, inner=True)
 
 
-def generic(declaration):
+def generic(declaration=None, *, from_python=None):
     """Make a verb of a declaration.
 
-    `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class: it is
-    compiled into compiled callers, and as an entry point when Python first calls it.
-    `@verb.implement_plain(cls)` leaves the function to Python alone.
+    `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class. It is
+    compiled into compiled callers, and as an entry point when Python first calls it, unless Python's calls are to go
+    to `from_python` instead. `@verb.implement_plain(cls)` leaves a function to Python alone.
     """
+    if declaration is None:
+        return functools.partial(generic, from_python=from_python)
     for_python, sources = {}, {}
 
     @functools.wraps(declaration)
@@ -81,7 +83,8 @@ def generic(declaration):
     def implement(cls, cache=True):
         def register(function):
             sources[cls] = function
-            for_python[cls] = compiled(function, cache=cache)
+            routed = from_python is not None and not numba.config.DISABLE_JIT
+            for_python[cls] = from_python if routed else compiled(function, cache=cache)
             return function
 
         return register
@@ -95,5 +98,4 @@ def generic(declaration):
 
     verb.implement = implement
     verb.implement_plain = implement_plain
-    verb.for_python = for_python
     return verb

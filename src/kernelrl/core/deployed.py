@@ -11,8 +11,9 @@ import numpy as np
 
 from kernelrl.core.buckets import WIDTH, Buckets, add_point, new_buckets, payload
 from kernelrl.core.compile import compiled
+from kernelrl.core.estimates import sums_at
 from kernelrl.core.metrics import embed
-from kernelrl.core.samples import ACTION, STEP, TERMINATED, Samples, Settings, action_list, has_next, pool, row, sums_at
+from kernelrl.core.samples import ACTION, STEP, TERMINATED, Samples, Settings, action_list, has_next, pool, row
 
 __all__ = ["Deployed", "deployed_action", "new_deployed", "plan_deployed"]
 
@@ -32,7 +33,7 @@ def new_deployed(settings, samples, low, high, cell):
     H, N = settings.horizon, int(samples.number[0])
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * settings.actions, low, high, cell)
-    S = new_buckets(pools * settings.actions, low, high, cell, chunks=N // WIDTH + min(N, S.head.size) + 1)
+    S = new_buckets(pools * settings.actions, low, high, cell, chunks=N // WIDTH + min(N, S.ends[0].size) + 1)
     deployed = Deployed(settings, samples, S, payload(S, rows), np.zeros(N, np.int64))
     fill(deployed)
     return deployed
@@ -57,7 +58,7 @@ def plan_deployed(deployed, h, first, last):
     G = deployed.G[row(settings, h)]
     for t in range(first, last):
         step = samples.labels[STEP, t]
-        if pool(settings, step + 1) != pool(settings, h) or not has_next(settings, step, samples.labels[TERMINATED, t]):
+        if pool(settings, step + 1) != pool(settings, h) or not has_next(settings, step, samples.labels[TERMINATED, t] != 0):
             continue
         value = 0.0
         for a in range(settings.actions):

@@ -9,7 +9,7 @@ import math
 from kernelrl.core.buckets import distances_in, found, near, size_of
 from kernelrl.core.compile import SUMS, inner
 
-__all__ = ["anything_above", "cone_radius", "cones_at", "lowest_cone"]
+__all__ = ["anything_above", "cone_radius", "cones_at", "disown", "drop_cone", "lowest_cone"]
 
 
 @inner
@@ -71,3 +71,34 @@ def anything_above(values, squares, height, L2, n):
         above = max(0.0, values[i] - height)
         excess += max(0.0, above * above - L2 * squares[i])
     return excess > 0.0
+
+
+@inner
+def drop_cone(Y, space, which, u, s, height, L, R, M, owner):
+    """Lower `M` (chunks, WIDTH) under the cone of slot `s` with its tip at `u`, making it the owner where it does."""
+    for i in range(near(Y, space, which, u, cone_radius(R, height, L))):
+        chunk = found(Y, i)
+        distances_in(Y, space, chunk, u)
+        for place in range(size_of(Y, chunk)):
+            if height < M[chunk, place]:
+                value = height + L * math.sqrt(Y.buffer[place])
+                if value < M[chunk, place]:
+                    M[chunk, place] = value
+                    owner[chunk, place] = s
+
+
+@inner
+def disown(Y, space, which, u, s, height, L, R, M, owner, queue, count):
+    """Before the cone of slot `s` rises: raise M to R where it is the owner, and append those slots to `queue`."""
+    # Rounding may put a point just beyond the radius within which the cone was found to lie below R.
+    radius = cone_radius(R, height, L) * (1.0 + 1e-9)
+    width = M.shape[1]
+    for i in range(near(Y, space, which, u, radius)):
+        chunk = found(Y, i)
+        for place in range(size_of(Y, chunk)):
+            if owner[chunk, place] == s:
+                owner[chunk, place] = -1
+                M[chunk, place] = R
+                queue[count] = chunk * width + place
+                count += 1
+    return count

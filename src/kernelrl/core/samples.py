@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.core.bonuses import bonus_value
-from kernelrl.core.buckets import distances_in, dot, found, lengthen, near, total
+from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
-from kernelrl.core.kernels import kernel_weight, weigh_in_place
-from kernelrl.core.metrics import embed, squared_distances
+from kernelrl.core.metrics import embed
 
-__all__ = ["ACTION", "STEP", "TERMINATED", "Samples", "Settings", "action_list", "append_sample", "bonus_at", "cell_width", "counts_at",
-           "embedded_box", "grow_samples", "has_next", "new_samples", "pool", "row", "sample_room", "sums_at",
-           "weight_between", "weights_in"]
+__all__ = ["ACTION", "STEP", "TERMINATED", "Samples", "Settings", "action_list", "append_sample", "cell_width",
+           "embedded_box", "grow_samples", "has_next", "new_samples", "pool", "row", "sample_room"]
 
 
 class Settings(NamedTuple):
@@ -136,46 +133,3 @@ def action_list(settings, h, a):
 def has_next(settings, h, terminated):
     """Whether the next state of a sample of step `h` can be worth anything."""
     return not terminated and (settings.stationary or h + 1 < settings.horizon)
-
-
-@inner
-def bonus_at(settings, h, C):
-    """B_h at generalized count `C`."""
-    return bonus_value(settings.bonus, settings.bonus_scale, np.float64(settings.horizon - h), C)
-
-
-@inner
-def weights_in(settings, buckets, chunk, u):
-    """Write the weights g(ρ/σ) of the chunk's points at `u` into `buffer`; return how many places were written."""
-    n = distances_in(buckets, settings.space, chunk, u)
-    weigh_in_place(settings.kernel, settings.power, settings.inverse_sigma2, n, buckets.buffer)
-    return n
-
-
-@inner
-def sums_at(settings, S, which, u, G):
-    """C = β + Σw and T = Σw·G over list `which` of `S` at `u` (d,); `G` is (chunks, WIDTH)."""
-    C, T = settings.beta, 0.0
-    for i in range(near(S, settings.space, which, u, settings.reach)):
-        chunk = found(S, i)
-        n = weights_in(settings, S, chunk, u)
-        C += total(S.buffer, n)
-        T += dot(S.buffer, G[chunk], n)
-    return C, T
-
-
-@inner
-def weight_between(settings, u, v):
-    """w = g(ρ(u, v)/σ) of two embedded states (d,)."""
-    square = np.empty(1)
-    squared_distances(settings.space, v.reshape((v.size, 1)), 1, 1, u, square)
-    return kernel_weight(settings.kernel, settings.power, square[0] * settings.inverse_sigma2)
-
-
-@inner
-def counts_at(settings, S, G, state, h, out):
-    """Write C_h(state, ·) into `out` (A,)."""
-    u = np.empty(state.size)
-    embed(settings.space, state, u)
-    for a in range(out.size):
-        out[a], _ = sums_at(settings, S, action_list(settings, h, a), u, G)
