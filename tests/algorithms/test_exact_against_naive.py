@@ -72,6 +72,7 @@ class Pair:
         replan: str = "episode",
         reward_range=(0, 1),
         seed: int = 0,
+        bounds=BOX,
     ):
         H, A, d = log.H, log.A, log.d
         self.log, self.greedy, self.seed = log, greedy, seed
@@ -98,7 +99,7 @@ class Pair:
         else:
             self.agent = krl.KernelUCBVI(**public, replan=replan)
             self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale)
-        box = gym.spaces.Box(BOX[0][:d], BOX[1][:d], dtype=np.float64)
+        box = gym.spaces.Box(bounds[0][:d], bounds[1][:d], dtype=np.float64)
         self.agent.start(box, gym.spaces.Discrete(A), H, seed)
 
     def begin_episode(self) -> None:
@@ -237,14 +238,13 @@ def test_greedy_kernel_ucbvi_options(lipschitz, stationary):
 @pytest.mark.parametrize("greedy", [False, True])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_kernels(kernel, greedy):
-    compare(greedy, kernel=KERNELS[kernel], sigma=0.213, lipschitz=(1.0, 0.6) if greedy else None)
+    compare(greedy, kernel=KERNELS[kernel], sigma=0.213, lipschitz=(1.0, 0.6) if greedy else None, transitions=80)
 
 
-@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize(("d", "greedy"), [(1, True), (2, False), (3, True)])
 @pytest.mark.parametrize("metric", sorted(METRICS))
-@pytest.mark.parametrize("d", [1, 3])
-def test_metrics(metric, greedy, d):
-    compare(greedy, metric=METRICS[metric](d), d=d, lipschitz=1.5, transitions=100)
+def test_metrics(metric, d, greedy):
+    compare(greedy, metric=METRICS[metric](d), d=d, lipschitz=1.5, transitions=80)
 
 
 @pytest.mark.parametrize("greedy", [False, True])
@@ -266,6 +266,18 @@ def test_rewards_are_mapped_to_the_unit_interval(greedy):
     compare(greedy, reward_range=(-2.0, 3.0), lipschitz=1.5)
 
 
+@pytest.mark.parametrize("greedy", [False, True])
+def test_unbounded_states(greedy):
+    bounds = np.array([-np.inf, 0.0]), np.array([np.inf, np.inf])
+    compare(greedy, bounds=bounds, lipschitz=1.5)
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_greedy_needs_interpolation_when_every_sample_is_kept(stationary):
+    with pytest.raises(ValueError, match="lipschitz"):
+        Pair(True, Log(2, 2, 1, ()), lipschitz=None, stationary=stationary)
+
+
 # ---------------------------------------------------------------------------------------------- metrics of one's own
 
 
@@ -281,19 +293,20 @@ def around(x, y):
     return min(across, 1 - across) + 0.5 * abs(x[1] - y[1])
 
 
-@pytest.mark.parametrize("greedy", [False, True])
-def test_folded_metric(greedy):
+# Everything is compiled anew for a function of the user's, so each has one algorithm only.
+
+
+def test_folded_metric():
     naive = metrics.folded(lambda x: np.array([x[0] % 0.5, x[1]]), metrics.euclidean)
-    compare(greedy, metric=(krl.metrics.Folded(fold, "euclidean"), naive), lipschitz=1.5, transitions=60)
+    compare(True, metric=(krl.metrics.Folded(fold, "euclidean"), naive), lipschitz=1.5, transitions=60)
 
 
-@pytest.mark.parametrize("greedy", [False, True])
-def test_custom_metric(greedy):
+def test_custom_metric():
     def distance(x, y):
         across = abs(x[0] - y[0])
         return min(across, 1 - across) + 0.5 * abs(x[1] - y[1])
 
-    compare(greedy, metric=(krl.metrics.Custom(around), metrics.custom(distance)), lipschitz=1.5, transitions=60)
+    compare(False, metric=(krl.metrics.Custom(around), metrics.custom(distance)), lipschitz=1.5, transitions=60)
 
 
 # ---------------------------------------------------------------------------------------------- choosing and acting

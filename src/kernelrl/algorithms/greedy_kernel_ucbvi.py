@@ -80,6 +80,9 @@ class GreedyExact(NamedTuple):
     reward: np.ndarray  # (chunks of Y, WIDTH) its reward
     cones: Buckets  # states whose target lowered V_h, by step
     height: np.ndarray  # (chunks of cones, WIDTH) their targets Ṽ
+    lowest: np.ndarray  # (chunks of cones,) the lowest of them
+    scratch: np.ndarray  # (3, …) an embedded state, an embedded next state, Q of each action
+    arrival: np.ndarray  # (2,) slot of the last sample's next state, or -1, and its step
     memo: np.ndarray  # (d+3,) the last target computed, and for which state, step and number of samples
 
 
@@ -92,7 +95,8 @@ def new_greedy_exact(settings, stream, low, high, cell):
     cones = new_buckets(H, low, high, cell)
     model = GreedyExact(
         settings, new_samples(d, 4 * H), stream, S, payload(S, rows), Y, payload(Y, rows),
-        payload(Y, dtype=np.int64), payload(Y), cones, payload(cones), np.full(d + 3, -1.0),
+        payload(Y, dtype=np.int64), payload(Y), cones, payload(cones), np.full(number_of_chunks(cones), np.inf), np.zeros((3, max(d, A))), np.full(2, -1, np.int64),
+        np.full(d + 3, -1.0),
     )  # fmt: skip
     while not has_room(model):
         model = grow(model)
@@ -124,7 +128,11 @@ def grow_greedy(model):
         )
     if chunks_left(model.cones) < H:
         chunks = 2 * number_of_chunks(model.cones)
-        model = model._replace(cones=grow_buckets(model.cones, chunks), height=lengthen(model.height, chunks, 0))
+        model = model._replace(
+            cones=grow_buckets(model.cones, chunks),
+            height=lengthen(model.height, chunks, 0),
+            lowest=lengthen(model.lowest, chunks, 0, np.inf),
+        )
     return model
 
 
@@ -147,10 +155,10 @@ def targets_at(settings, S, G, u, h, q):
 
 
 @inner
-def value_at(settings, cones, height, u, h):
+def value_at(settings, cones, height, lowest, u, h):
     """V_h(u) = min(R_h, lowest cone at u), for an embedded state."""
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
-    return cones_at(cones, settings.space, h, u, height, L, cone_radius(R, 0.0, L), R)
+    return cones_at(cones, settings.space, h, u, height, lowest, L, cone_radius(R, 0.0, L), R)
 
 
 @inner
@@ -162,14 +170,14 @@ def best_target(model, u, h):
         known = known and memo[j] == u[j]
     if known:
         return memo[d + 2]
-    q = np.empty(model.settings.actions)
+    q = model.scratch[2, : model.settings.actions]
     targets_at(model.settings, model.S, model.G, u, h, q)
     return largest(q)
 
 
 @choose.implement(GreedyExact)
 def choose_greedy(model, state, h):
-    u, q = np.empty(state.size), np.empty(model.settings.actions)
+    u, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
     embed(model.settings.space, state, u)
     targets_at(model.settings, model.S, model.G, u, h, q)
     memo, d = model.memo, u.size
@@ -180,20 +188,33 @@ def choose_greedy(model, state, h):
 
 
 @inner
+def current_value(model, u, h):
+    """V_h(u); if `u` is the next state of the last sample, as it usually is, its value is kept up to date already."""
+    y = np.int64(model.arrival[0])
+    known = y >= 0 and model.arrival[1] == h
+    for j in range(u.size):
+        known = known and model.Y.points[y // WIDTH, j, y % WIDTH] == u[j]
+    if known:
+        return model.V[row(model.settings, h), y // WIDTH, y % WIDTH]
+    return value_at(model.settings, model.cones, model.height, model.lowest, u, h)
+
+
+@inner
 def lower(model, u, h, target):
     """V_h(·) ← min(V_h(·), target + L_h·ρ(·, u)), at the cones and at the next states."""
     settings, Y = model.settings, model.Y
-    if target >= value_at(model.settings, model.cones, model.height, u, h):
+    if target >= current_value(model, u, h):
         return
     slot = add_point(model.cones, h, u)
     model.height[slot // WIDTH, slot % WIDTH] = target
+    model.lowest[slot // WIDTH] = min(model.lowest[slot // WIDTH], target)
     if h == 0:
         return  # V_0 is nobody's next value
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
     V, G = model.V[row(settings, h)], model.G[row(settings, h - 1)]
     for i in range(near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))):
         chunk = found(Y, i)
-        if not anything_above(V[chunk], Y.buffer, target, L * L, distances_in(Y, settings.space, chunk, u)):
+        if not anything_above(V, chunk, Y.buffer, target, L * L, distances_in(Y, settings.space, chunk, u)):
             continue
         for place in range(size_of(Y, chunk)):
             value = target + L * math.sqrt(Y.buffer[place])
@@ -206,7 +227,7 @@ def lower(model, u, h, target):
 @observe.implement(GreedyExact)
 def observe_greedy(model, state, action, reward, next_state, h, terminated):
     settings, H = model.settings, model.settings.horizon
-    u, v = np.empty(state.size), np.empty(state.size)
+    u, v = model.scratch[0, : state.size], model.scratch[1, : state.size]
     embed(settings.space, state, u)
     lower(model, u, h, min(np.float64(H - h), best_target(model, u, h)))
     embed(settings.space, next_state, v)
@@ -214,39 +235,45 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     s = add_point(model.S, action_list(settings, h, action), u)
     for r in range(model.G.shape[0]):
         model.G[r, s // WIDTH, s % WIDTH] = reward
+    model.arrival[0] = -1
     if not has_next(settings, h, terminated):
         return
     first, last = (1, H - 1) if settings.stationary else (h + 1, h + 1)
     y = add_point(model.Y, pool(settings, h + 1), v)
+    model.arrival[0], model.arrival[1] = y, h + 1
     model.sample[y // WIDTH, y % WIDTH] = s
     model.reward[y // WIDTH, y % WIDTH] = reward
     for level in range(first, last + 1):
-        value = value_at(model.settings, model.cones, model.height, v, level)
+        value = value_at(model.settings, model.cones, model.height, model.lowest, v, level)
         model.V[row(settings, level), y // WIDTH, y % WIDTH] = value
         model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = reward + value
 
 
 @read_q.implement(GreedyExact)
 def read_q_greedy(model, state, h, out):
-    u = np.empty(state.size)
+    u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
     targets_at(model.settings, model.S, model.G, u, h, out)
 
 
 @read_values.implement(GreedyExact)
 def read_values_greedy(model, state, h):
-    u = np.empty(state.size)
+    u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
-    return value_at(model.settings, model.cones, model.height, u, h)
+    return value_at(model.settings, model.cones, model.height, model.lowest, u, h)
 
 
 @read_counts.implement(GreedyExact)
 def read_counts_greedy(model, state, h, out):
-    counts_at(model.settings, model.S, model.G[0], state, h, out)
+    u = model.scratch[0, : state.size]
+    embed(model.settings.space, state, u)
+    counts_at(model.settings, model.S, model.G[0], u, h, out)
 
 
 @read_bonuses.implement(GreedyExact)
 def read_bonuses_greedy(model, state, h, out):
-    counts_at(model.settings, model.S, model.G[0], state, h, out)
+    u = model.scratch[0, : state.size]
+    embed(model.settings.space, state, u)
+    counts_at(model.settings, model.S, model.G[0], u, h, out)
     for a in range(out.size):
         out[a] = bonus_at(model.settings, h, out[a])

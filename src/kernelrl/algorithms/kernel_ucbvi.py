@@ -66,7 +66,7 @@ from kernelrl.core.estimates import (
     sums_at,
     weight_between,
 )
-from kernelrl.core.interpolation import cones_at, disown, drop_cone, lowest_cone
+from kernelrl.core.interpolation import disown, drop_cone, lowest_cone, lowest_of_all
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
     ACTION,
@@ -112,6 +112,7 @@ class KernelExact(NamedTuple):
     cone: np.ndarray  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it     (interpolation only, like the next two)
     M: np.ndarray  # (A, rows, chunks of Y, WIDTH) min(R_h, lowest cone) at y
     owner: np.ndarray  # (A, rows, chunks of Y, WIDTH) slot of that cone in S, or -1
+    scratch: np.ndarray  # (5, …) an embedded state, an embedded next state, Q of each action, sums and targets of rows
     queues: np.ndarray  # (2, places of S or Y) scratch: slots that moved; next states whose lowest cone rose
 
 
@@ -130,7 +131,7 @@ def new_kernel_exact(settings, stream, low, high, cell):
         payload(E, each), payload(E, each, rows), payload(E, each, rows, fill=math.inf),
         np.zeros((rows, number_of_chunks(E)), np.bool_),
         payload(S, rows * some), payload(Y, A * some, rows), payload(Y, A * some, rows, dtype=np.int64),
-        np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
+        np.zeros((5, max(d, A, H))), np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
     )  # fmt: skip
     while not has_room(model):
         model = grow(model)
@@ -235,7 +236,8 @@ def add_sample(model, t):
     h, a = samples.labels[STEP, t], samples.labels[ACTION, t]
     u, v = samples.states[0, t], samples.states[1, t]
     alive = has_next(settings, h, samples.labels[TERMINATED, t] != 0)
-    sums, targets = np.empty(model.G.shape[0]), np.empty(model.G.shape[0])
+    rows = model.G.shape[0]
+    sums, targets = model.scratch[3, :rows], model.scratch[4, :rows]
     y = add_next_state(model, v, h, sums) if alive else -1
     s = add_point(model.S, action_list(settings, h, a), u)
     model.index[s // WIDTH, s % WIDTH] = t
@@ -414,7 +416,7 @@ def q_at(model, u, h, q):
         which = action_list(settings, h, a)
         if settings.interpolate:
             L = settings.lipschitz[h]
-            q[a] = cones_at(model.S, settings.space, which, u, model.Q[0, r], L, math.inf, math.inf)
+            q[a] = lowest_of_all(model.S, settings.space, which, u, model.Q[0, r], L)
         else:
             C, T = sums_at(settings, model.S, which, u, model.G[r])
             q[a] = T / C + bonus_at(settings, h, C)
@@ -422,7 +424,7 @@ def q_at(model, u, h, q):
 
 @choose.implement(KernelExact)
 def choose_kernel(model, state, h):
-    u, q = np.empty(state.size), np.empty(model.settings.actions)
+    u, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
     embed(model.settings.space, state, u)
     q_at(model, u, h, q)
     return pick_largest(q, model.stream)
@@ -436,13 +438,13 @@ def has_doubled(model, u, h, a):
     now = C
     for t in range(model.planned[0], samples.number[0]):
         if samples.labels[ACTION, t] == a and pool(settings, samples.labels[STEP, t]) == pool(settings, h):
-            now += weight_between(settings, u, samples.states[0, t])
+            now += weight_between(settings, u, samples.states[0, t], model.S.buffer)
     return now >= 2.0 * C
 
 
 @observe.implement(KernelExact)
 def observe_kernel(model, state, action, reward, next_state, h, terminated):
-    u, v = np.empty(state.size), np.empty(state.size)
+    u, v = model.scratch[0, : state.size], model.scratch[1, : state.size]
     embed(model.settings.space, state, u)
     embed(model.settings.space, next_state, v)
     append_sample(model.samples, u, action, reward, v, h, terminated)
@@ -453,14 +455,14 @@ def observe_kernel(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(KernelExact)
 def read_q_kernel(model, state, h, out):
-    u = np.empty(state.size)
+    u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
     q_at(model, u, h, out)
 
 
 @read_values.implement(KernelExact)
 def read_values_kernel(model, state, h):
-    u, q = np.empty(state.size), np.empty(model.settings.actions)
+    u, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
     embed(model.settings.space, state, u)
     q_at(model, u, h, q)
     return min(np.float64(model.settings.horizon - h), largest(q))
@@ -468,11 +470,15 @@ def read_values_kernel(model, state, h):
 
 @read_counts.implement(KernelExact)
 def read_counts_kernel(model, state, h, out):
-    counts_at(model.settings, model.S, model.G[0], state, h, out)
+    u = model.scratch[0, : state.size]
+    embed(model.settings.space, state, u)
+    counts_at(model.settings, model.S, model.G[0], u, h, out)
 
 
 @read_bonuses.implement(KernelExact)
 def read_bonuses_kernel(model, state, h, out):
-    counts_at(model.settings, model.S, model.G[0], state, h, out)
+    u = model.scratch[0, : state.size]
+    embed(model.settings.space, state, u)
+    counts_at(model.settings, model.S, model.G[0], u, h, out)
     for a in range(out.size):
         out[a] = bonus_at(model.settings, h, out[a])

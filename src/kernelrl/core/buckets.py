@@ -19,11 +19,11 @@ import numpy as np
 from kernelrl.core.compile import SUMS, compiled, inner
 from kernelrl.core.metrics import gap_squared, squared_distances
 
-__all__ = ["LANES", "WIDTH", "Buckets", "add_point", "all_chunks", "chunks_left", "distances_in", "dot", "found", "grow_buckets",
-           "lengthen", "near", "new_buckets", "number_of_chunks", "payload", "size_of", "total"]
+__all__ = ["LANES", "WIDTH", "Buckets", "add_point", "all_chunks", "chunks_left", "distances_in", "found", "grow_buckets",
+           "lanes",            "lengthen", "near", "new_buckets", "number_of_chunks", "payload", "size_of", "total_and_dot"]
 
 WIDTH = 64
-LANES = 16
+LANES = 8
 AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
 MOST_CELLS = 1024
 AXIS, ORIGIN, PER_WIDTH, CELLS = range(4)
@@ -155,7 +155,7 @@ def near(buckets, space, which, u, radius):
         for j in range(bottom, top + 1):
             chunk = ends[HEAD, which, i * np.int64(grid[CELLS, 1]) + j]
             while chunk >= 0:
-                if gap_squared(space, box[0, chunk], box[1, chunk], u) <= square:
+                if gap_squared(space, box, chunk, u) <= square:
                     chain[FOUND, n] = chunk
                     n += 1
                 chunk = chain[FOLLOWING, chunk]
@@ -189,27 +189,25 @@ def found(buckets, i):
 
 
 @inner
+def lanes(size):
+    """`size` rounded up to whole lanes."""
+    return (size + (LANES - 1)) & -LANES
+
+
+@inner
 def distances_in(buckets, space, chunk, u):
     """Write ρ² between `u` and the chunk's points into `buffer`; return how many places were written (whole lanes)."""
     size = buckets.chain[SIZE, chunk]
-    n = (size + LANES - 1) // LANES * LANES
-    squared_distances(space, buckets.points[chunk], size, n, u, buckets.buffer)
+    n = lanes(size)
+    squared_distances(space, buckets.points, chunk, size, n, u, buckets.buffer)
     return n
 
 
 @inner(fastmath=SUMS)
-def total(values, n):
-    """Σ values[:n]."""
-    result = 0.0
+def total_and_dot(weights, values, chunk, n):
+    """Σw and Σw·v over the first `n` of `weights` and of values[chunk]."""
+    first, second = 0.0, 0.0
     for i in range(n):
-        result += values[i]
-    return result
-
-
-@inner(fastmath=SUMS)
-def dot(weights, values, n):
-    """Σ weights[:n]·values[:n]."""
-    result = 0.0
-    for i in range(n):
-        result += weights[i] * values[i]
-    return result
+        first += weights[i]
+        second += weights[i] * values[chunk, i]
+    return first, second

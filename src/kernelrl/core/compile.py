@@ -27,6 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # Sums may be reordered so that they vectorise. Nothing else: products and quotients stay as IEEE has them.
 SUMS = {"reassoc", "nsz"}
 
+# Compiled code allocates no arrays, so it need not count references to them. Counting costs more than the work: two
+# atomic operations for each array of a NamedTuple, each time the tuple or a part of it is named.
+OPTIONS = {"error_model": "numpy", "_nrt": False}
+
 
 @functools.cache
 def cache_dir() -> Path:
@@ -48,7 +52,7 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False):
     """
     if function is None:
         return functools.partial(compiled, fastmath=fastmath, cache=cache, inner=inner)
-    options = {"error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
+    options = {**OPTIONS, "fastmath": fastmath, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache_dir())
     try:
         return numba.njit(cache=cache and not inner, **options)(function)
@@ -78,7 +82,7 @@ def generic(declaration=None, *, from_python=None):
     names = list(inspect.signature(declaration).parameters)
     scope = {"sources": sources}
     exec(f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))", scope)
-    overload(verb, strict=False, jit_options={"error_model": "numpy"})(scope["resolve"])
+    overload(verb, strict=False, jit_options=OPTIONS)(scope["resolve"])
 
     def implement(cls, cache=True):
         def register(function):

@@ -26,6 +26,7 @@ class Deployed(NamedTuple):
     S: Buckets  # states by pool and action
     G: np.ndarray  # (rows, chunks of S, WIDTH) r + V_{h+1}(y)
     slot: np.ndarray  # (N,) slot of each sample in S
+    u: np.ndarray  # (d,) scratch
 
 
 def new_deployed(settings, samples, low, high, cell):
@@ -34,7 +35,7 @@ def new_deployed(settings, samples, low, high, cell):
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * settings.actions, low, high, cell)
     S = new_buckets(pools * settings.actions, low, high, cell, chunks=N // WIDTH + min(N, S.ends[0].size) + 1)
-    deployed = Deployed(settings, samples, S, payload(S, rows), np.zeros(N, np.int64))
+    deployed = Deployed(settings, samples, S, payload(S, rows), np.zeros(N, np.int64), np.zeros(low.size))
     fill(deployed)
     return deployed
 
@@ -72,7 +73,7 @@ def plan_deployed(deployed, h, first, last):
 def deployed_action(deployed, state, h):
     """argmax_a Q_h(state, a)."""
     settings = deployed.settings
-    u = np.empty(state.size)
+    u = deployed.u
     embed(settings.space, state, u)
     best, choice = -1.0, 0
     for a in range(settings.actions):

@@ -12,14 +12,17 @@ flag in `touched`, and `renew_targets` computes Q̃ = T/C + B where the flag is 
 import numpy as np
 
 from kernelrl.core.bonuses import bonus_value
-from kernelrl.core.buckets import all_chunks, distances_in, dot, found, near, size_of, total
-from kernelrl.core.compile import inner
-from kernelrl.core.kernels import kernel_weight, weigh_in_place
-from kernelrl.core.metrics import embed, squared_distances
+from kernelrl.core.buckets import all_chunks, distances_in, found, lanes, near, size_of, total_and_dot
+from kernelrl.core.compile import SUMS, inner
+from kernelrl.core.kernels import GAUSSIAN, exp_negative, kernel_weight, weigh_in_place
+from kernelrl.core.metrics import is_plane, squared_distances
+from kernelrl.core.prefetch import prefetch_chunk
 from kernelrl.core.samples import action_list
 
 __all__ = ["add_change", "add_weights", "bonus_at", "counts_at", "renew_targets", "row_sums_at", "sums_at",
            "weight_between"]
+
+AHEAD = 2  # how many chunks early memory is asked for
 
 
 @inner
@@ -40,27 +43,44 @@ def weights_in(settings, buckets, chunk, u):
 def sums_at(settings, S, which, u, G):
     """C = β + Σw and T = Σw·G over list `which` of `S` at `u` (d,); `G` is (chunks, WIDTH)."""
     C, T = settings.beta, 0.0
-    for i in range(near(S, settings.space, which, u, settings.reach)):
+    plane = is_plane(settings.space, u) and settings.kernel == GAUSSIAN
+    factor = -0.5 * settings.inverse_sigma2
+    count = near(S, settings.space, which, u, settings.reach)
+    for i in range(count):
         chunk = found(S, i)
-        n = weights_in(settings, S, chunk, u)
-        C += total(S.buffer, n)
-        T += dot(S.buffer, G[chunk], n)
+        if i + AHEAD < count:
+            prefetch_chunk(S.points, G, found(S, i + AHEAD), size_of(S, found(S, i + AHEAD)))
+        if plane:
+            w, g = plane_sums(S.points, chunk, lanes(size_of(S, chunk)), u[0], u[1], factor, G)
+        else:
+            w, g = total_and_dot(S.buffer, G, chunk, weights_in(settings, S, chunk, u))
+        C += w
+        T += g
+    return C, T
+
+
+@inner(fastmath=SUMS | {"contract"})
+def plane_sums(points, chunk, n, x, y, factor, G):
+    """Σw and Σw·G of one chunk for the Gaussian kernel on the Euclidean plane: the usual case in one pass, not three."""
+    C, T = 0.0, 0.0
+    for i in range(n):
+        dx, dy = points[chunk, 0, i] - x, points[chunk, 1, i] - y
+        w = exp_negative(factor * (dx * dx + dy * dy))
+        C += w
+        T += w * G[chunk, i]
     return C, T
 
 
 @inner
-def weight_between(settings, u, v):
-    """w = g(ρ(u, v)/σ) of two embedded states (d,)."""
-    square = np.empty(1)
-    squared_distances(settings.space, v.reshape((v.size, 1)), 1, 1, u, square)
+def weight_between(settings, u, v, square):
+    """w = g(ρ(u, v)/σ) of two embedded states (d,); `square` (1,) is scratch."""
+    squared_distances(settings.space, v.reshape((1, v.size, 1)), 0, 1, 1, u, square)
     return kernel_weight(settings.kernel, settings.power, square[0] * settings.inverse_sigma2)
 
 
 @inner
-def counts_at(settings, S, G, state, h, out):
-    """Write C_h(state, ·) into `out` (A,)."""
-    u = np.empty(state.size)
-    embed(settings.space, state, u)
+def counts_at(settings, S, G, u, h, out):
+    """Write C_h(u, ·) into `out` (A,), for an embedded state."""
     for a in range(out.size):
         out[a], _ = sums_at(settings, S, action_list(settings, h, a), u, G)
 
@@ -74,17 +94,19 @@ def row_sums_at(settings, S, which, u, G, T):
     for i in range(near(S, settings.space, which, u, settings.reach)):
         chunk = found(S, i)
         n = weights_in(settings, S, chunk, u)
-        C += total(S.buffer, n)
+        w = 0.0
         for r in range(T.size):
-            T[r] += dot(S.buffer, G[r, chunk], n)
+            w, g = total_and_dot(S.buffer, G[r], chunk, n)
+            T[r] += g
+        C += w
     return C
 
 
 @inner
-def add_multiple(T, w, factor, n):
-    """T[:n] += factor·w[:n]."""
+def add_multiple(T, chunk, w, factor, n):
+    """T[chunk, :n] += factor·w[:n]."""
     for j in range(n):
-        T[j] += factor * w[j]
+        T[chunk, j] += factor * w[j]
 
 
 @inner
@@ -93,9 +115,9 @@ def add_weights(settings, E, which, u, G, C, T, touched):
     for i in range(near(E, settings.space, which, u, settings.reach)):
         chunk = found(E, i)
         n = weights_in(settings, E, chunk, u)
-        add_multiple(C[chunk], E.buffer, 1.0, n)
+        add_multiple(C, chunk, E.buffer, 1.0, n)
         for r in range(G.size):
-            add_multiple(T[r, chunk], E.buffer, G[r], n)
+            add_multiple(T[r], chunk, E.buffer, G[r], n)
             touched[r, chunk] = True
 
 
@@ -105,7 +127,7 @@ def add_change(settings, E, which, u, change, radius, T, touched):
     for i in range(near(E, settings.space, which, u, radius)):
         chunk = found(E, i)
         n = weights_in(settings, E, chunk, u)
-        add_multiple(T[chunk], E.buffer, change, n)
+        add_multiple(T, chunk, E.buffer, change, n)
         touched[chunk] = True
 
 

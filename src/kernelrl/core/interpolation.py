@@ -6,10 +6,10 @@ of its tip, and cones as high as R_h not at all.
 
 import math
 
-from kernelrl.core.buckets import distances_in, found, near, size_of
+from kernelrl.core.buckets import all_chunks, distances_in, found, near, size_of
 from kernelrl.core.compile import SUMS, inner
 
-__all__ = ["anything_above", "cone_radius", "cones_at", "disown", "drop_cone", "lowest_cone"]
+__all__ = ["anything_above", "cone_radius", "cones_at", "disown", "drop_cone", "lowest_cone", "lowest_of_all"]
 
 
 @inner
@@ -28,21 +28,40 @@ def smallest(values, n):
 
 
 @inner
-def cones_in(buckets, space, chunk, u, heights, L):
-    """The lowest cone of one chunk at `u`; `heights` is (WIDTH,)."""
-    distances_in(buckets, space, chunk, u)
-    buffer, n = buckets.buffer, size_of(buckets, chunk)
+def raise_in_place(squares, heights, chunk, L, n):
+    """squares[:n] = heights[chunk, :n] + L·√squares[:n]."""
     for i in range(n):
-        buffer[i] = heights[i] + L * math.sqrt(buffer[i])
-    return smallest(buffer, n)
+        squares[i] = heights[chunk, i] + L * math.sqrt(squares[i])
 
 
 @inner
-def cones_at(buckets, space, which, u, heights, L, radius, best):
-    """The smaller of `best` and the lowest cone of list `which` at `u`, of cones with tips within `radius`."""
-    for i in range(near(buckets, space, which, u, radius)):
+def cones_at(buckets, space, which, u, heights, lowest, L, radius, best):
+    """The smaller of `best` and the lowest cone of list `which` at `u`, of cones with tips within `radius`.
+
+    `heights` is (chunks, WIDTH), and `lowest` (chunks,) a lower bound of each chunk's.
+    """
+    # Backwards, since later chunks tend to be lower and then rule out earlier ones.
+    for i in range(near(buckets, space, which, u, radius) - 1, -1, -1):
         chunk = found(buckets, i)
-        best = min(best, cones_in(buckets, space, chunk, u, heights[chunk], L))
+        if lowest[chunk] >= best:
+            continue
+        distances_in(buckets, space, chunk, u)
+        n = size_of(buckets, chunk)
+        raise_in_place(buckets.buffer, heights, chunk, L, n)
+        best = min(best, smallest(buckets.buffer, n))
+    return best
+
+
+@inner
+def lowest_of_all(buckets, space, which, u, heights, L):
+    """The lowest cone of list `which` at `u`, +∞ if there is none."""
+    best = math.inf
+    for i in range(all_chunks(buckets, which)):
+        chunk = found(buckets, i)
+        distances_in(buckets, space, chunk, u)
+        n = size_of(buckets, chunk)
+        raise_in_place(buckets.buffer, heights, chunk, L, n)
+        best = min(best, smallest(buckets.buffer, n))
     return best
 
 
@@ -64,11 +83,11 @@ def lowest_cone(buckets, space, which, u, heights, L, R):
 
 
 @inner(fastmath=SUMS)
-def anything_above(values, squares, height, L2, n):
-    """Whether a cone lies below any of `values[:n]` at squared distances `squares`: no square root, so it is cheap."""
+def anything_above(values, chunk, squares, height, L2, n):
+    """Whether a cone lies below any of values[chunk, :n] at squared distances `squares`; no root, so it is cheap."""
     excess = 0.0
     for i in range(n):
-        above = max(0.0, values[i] - height)
+        above = max(0.0, values[chunk, i] - height)
         excess += max(0.0, above * above - L2 * squares[i])
     return excess > 0.0
 

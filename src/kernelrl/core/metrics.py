@@ -23,7 +23,7 @@ import numpy as np
 
 from kernelrl.core.compile import generic
 
-__all__ = ["METRICS", "Custom", "Folded", "Lp", "LpSpace", "embed", "gap_squared", "resolve_metric", "space_of_fold",
+__all__ = ["METRICS", "Custom", "Folded", "Lp", "LpSpace", "embed", "gap_squared", "is_plane", "resolve_metric", "space_of_fold",
            "squared_distances"]
 
 
@@ -33,13 +33,19 @@ def embed(space, x, out):
 
 
 @generic
-def squared_distances(space, points, size, n, u, out):
-    """out[:n] = ρ² between `u` (d,) and the columns of `points` (d, WIDTH), of which the first `size` are real."""
+def squared_distances(space, points, chunk, size, n, u, out):
+    """out[:n] = ρ² between `u` (d,) and the columns of points[chunk] (d, WIDTH), of which the first `size` are real."""
+    # `points` comes whole, since cutting a piece out of an array costs as much as working on it.
 
 
 @generic
-def gap_squared(space, low, high, u):
-    """A lower bound of ρ² between `u` and any embedding in the box [low, high] (each (d,))."""
+def gap_squared(space, box, chunk, u):
+    """A lower bound of ρ² between `u` and any embedding in the box from box[0, chunk] to box[1, chunk] (each (d,))."""
+
+
+@generic
+def is_plane(space, u):
+    """Whether embeddings lie in the Euclidean plane."""
 
 
 class LpSpace(NamedTuple):
@@ -49,6 +55,11 @@ class LpSpace(NamedTuple):
     inverse_scale: np.ndarray  # (d,)
 
 
+@is_plane.implement(LpSpace)
+def is_plane_lp(space, u):
+    return space.p == 2.0 and u.size == 2
+
+
 @embed.implement(LpSpace)
 def embed_lp(space, x, out):
     for j in range(x.size):
@@ -56,29 +67,30 @@ def embed_lp(space, x, out):
 
 
 @squared_distances.implement(LpSpace)
-def squared_lp(space, points, size, n, u, out):
+def squared_lp(space, points, chunk, size, n, u, out):
     p = space.p
-    if p == 2.0 and u.size == 2:
-        first, second, a, b = points[0], points[1], u[0], u[1]
+    if is_plane(space, u):
+        a, b = u[0], u[1]
         for i in range(n):
-            out[i] = (first[i] - a) * (first[i] - a) + (second[i] - b) * (second[i] - b)
+            e, f = points[chunk, 0, i] - a, points[chunk, 1, i] - b
+            out[i] = e * e + f * f
         return
     for i in range(n):
         out[i] = 0.0
     for j in range(u.size):
-        row, a = points[j], u[j]
+        a = u[j]
         if p == 2.0:
             for i in range(n):
-                out[i] += (row[i] - a) * (row[i] - a)
+                out[i] += (points[chunk, j, i] - a) * (points[chunk, j, i] - a)
         elif p == 1.0:
             for i in range(n):
-                out[i] += abs(row[i] - a)
+                out[i] += abs(points[chunk, j, i] - a)
         elif p == math.inf:
             for i in range(n):
-                out[i] = max(out[i], abs(row[i] - a))
+                out[i] = max(out[i], abs(points[chunk, j, i] - a))
         else:
             for i in range(n):
-                out[i] += abs(row[i] - a) ** p
+                out[i] += abs(points[chunk, j, i] - a) ** p
     if p == 1.0 or p == math.inf:
         for i in range(n):
             out[i] = out[i] * out[i]
@@ -88,11 +100,11 @@ def squared_lp(space, points, size, n, u, out):
 
 
 @gap_squared.implement(LpSpace)
-def gap_lp(space, low, high, u):
+def gap_lp(space, box, chunk, u):
     # ‖·‖_p ≥ ‖·‖_2 for p ≤ 2, and ≥ ‖·‖_∞ always.
     total, largest = 0.0, 0.0
     for j in range(u.size):
-        gap = max(0.0, max(low[j] - u[j], u[j] - high[j]))
+        gap = max(0.0, max(box[0, chunk, j] - u[j], u[j] - box[1, chunk, j]))
         total += gap * gap
         largest = max(largest, gap)
     return total if space.p <= 2.0 else largest * largest
@@ -116,12 +128,16 @@ def space_of_fold(function):
 def implement_fold(cls, embed_function, cache):
     """Give `cls`, a NamedTuple with a field `base`, its verbs: its own embedding and its base's distances."""
 
-    def squared_folded(space, points, size, n, u, out):
-        squared_distances(space.base, points, size, n, u, out)
+    def squared_folded(space, points, chunk, size, n, u, out):
+        squared_distances(space.base, points, chunk, size, n, u, out)
 
-    def gap_folded(space, low, high, u):
-        return gap_squared(space.base, low, high, u)
+    def gap_folded(space, box, chunk, u):
+        return gap_squared(space.base, box, chunk, u)
 
+    def is_plane_folded(space, u):
+        return is_plane(space.base, u)
+
+    is_plane.implement(cls, cache)(is_plane_folded)
     embed.implement(cls, cache)(embed_function)
     squared_distances.implement(cls, cache)(squared_folded)
     gap_squared.implement(cls, cache)(gap_folded)
@@ -135,22 +151,25 @@ def space_of_function(function):
     class CustomSpace(NamedTuple):
         nothing: float
 
+    @is_plane.implement(CustomSpace, cache=False)
+    def is_plane_custom(space, u):
+        return False
+
     @embed.implement(CustomSpace, cache=False)
     def embed_custom(space, x, out):
-        out[:] = x
+        for j in range(x.size):
+            out[j] = x[j]
 
     @squared_distances.implement(CustomSpace, cache=False)
-    def squared_custom(space, points, size, n, u, out):
-        point = np.empty(u.size)
+    def squared_custom(space, points, chunk, size, n, u, out):
         for i in range(size):
-            for j in range(u.size):
-                point[j] = points[j, i]
-            rho = function(u, point)
+            rho = function(u, points[chunk, :, i])
             out[i] = rho * rho
-        out[size:n] = math.inf
+        for i in range(size, n):
+            out[i] = math.inf
 
     @gap_squared.implement(CustomSpace, cache=False)
-    def gap_custom(space, low, high, u):
+    def gap_custom(space, box, chunk, u):
         return 0.0
 
     return CustomSpace
@@ -215,6 +234,7 @@ class Folded:
     def space(self, low, high):
         """The compiled form for a box with these bounds."""
         cls = SHIPPED_FOLDS.get(self.map) or space_of_fold(self.map)
+        self.map(np.zeros(len(low)), np.zeros(len(low)))  # compiled by itself first, it may allocate
         return cls(self.metric.space(low, high))
 
 
@@ -230,6 +250,7 @@ class Custom:
 
     def space(self, low, high):
         """The compiled form for a box with these bounds."""
+        self.function(np.zeros(len(low)), np.zeros((len(low), 2))[:, 0])  # compiled by itself first, it may allocate
         return space_of_function(self.function)(0.0)
 
 

@@ -87,8 +87,8 @@ def embedded_box(space, low, high):
 
 
 def cell_width(reach, bounded):
-    """A third of the reach: smaller cells cost more to visit than they save."""
-    return reach / 3.0 if bounded else np.inf
+    """Half of the reach: smaller cells cost more to visit than they save."""
+    return reach / 2.0 if bounded else np.inf
 
 
 @inner

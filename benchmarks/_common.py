@@ -1,0 +1,61 @@
+"""What the benchmarks share: the setting, timing, the table and the JSON file."""
+
+import json
+import platform
+import resource
+import time
+from pathlib import Path
+
+import gymnasium as gym
+from rich.console import Console
+from rich.table import Table
+
+import kernelrl as krl
+
+H = 20
+SETTING = {"bandwidth": 0.025, "regularization": 0.01, "representatives": None}
+LIPSCHITZ = [10.0 * (H - h) for h in range(H)]  # L_h = 10·(H-h+1) with steps from 1
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+
+
+def environment():
+    """TwinRooms as in the paper."""
+    return gym.make("kernelrl/TwinRooms-v0")
+
+
+def agent(cls, stationary):
+    """An exact agent of the benchmarks' setting, warmed up in a run of its own."""
+    make = getattr(krl, cls)
+    warm = make(**SETTING, lipschitz=LIPSCHITZ, stationary=stationary)
+    warm.fit(environment(), 3, seed=1, progress=False)
+    return make(**SETTING, lipschitz=LIPSCHITZ, stationary=stationary)
+
+
+def seconds(function, *arguments):
+    """The wall-clock time of a call, and its result."""
+    start = time.perf_counter()
+    result = function(*arguments)
+    return time.perf_counter() - start, result
+
+
+def resident_megabytes():
+    """The largest amount of memory this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def report(name, title, rows, notes=()):
+    """Print `rows` (dictionaries with the same keys) as a table and write them to results/NAME.json."""
+    table = Table(title=title, title_justify="left")
+    for column in rows[0]:
+        table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
+    for row in rows:
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+    console = Console(width=140)
+    console.print(table)
+    for note in notes:
+        console.print(note)
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / f"{name}.json"
+    machine = {"python": platform.python_version(), "processor": platform.processor() or platform.machine()}
+    file.write_text(json.dumps({"benchmark": title, "machine": machine, "rows": rows, "notes": list(notes)}, indent=2))
+    console.print(f"Written to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")
