@@ -10,18 +10,19 @@ from kernelrl.envs import register as _register
 if TYPE_CHECKING:
     from kernelrl import envs as envs
     from kernelrl.agent import Agent, load
-    from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI
+    from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
     from kernelrl.core import bonuses, kernels, metrics
     from kernelrl.history import History
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "GreedyKernelUCBVI", "History", "KernelUCBVI", "bonuses", "envs", "kernels", "load", "metrics"]
+__all__ = ["Agent", "GreedyKernelUCBVI", "History", "KernelUCBVI", "RandomAgent", "bonuses", "envs", "kernels", "load", "metrics"]
 
 _WHERE = {
     "Agent": "kernelrl.agent",
     "GreedyKernelUCBVI": "kernelrl.agents",
     "History": "kernelrl.history",
     "KernelUCBVI": "kernelrl.agents",
+    "RandomAgent": "kernelrl.agents",
     "bonuses": "kernelrl.core",
     "kernels": "kernelrl.core",
     "load": "kernelrl.agents",

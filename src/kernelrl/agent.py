@@ -20,7 +20,7 @@ from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
 from kernelrl.history import History
-from kernelrl.progress import Interrupts, Progress, note_compiled, say_if_compiling
+from kernelrl.progress import Interrupts, Progress
 from kernelrl.rollout import (
     SLACK,
     GymEnvironment,
@@ -106,7 +106,7 @@ class Agent:
         low = np.asarray(observation_space.low, np.float64).reshape(-1)
         high = np.asarray(observation_space.high, np.float64).reshape(-1)
         actions = int(action_space.n)
-        self._model = self._new_model(low, high, actions, horizon, new_stream(seed))
+        model = self._new_model(low, high, actions, horizon, new_stream(seed))
         self._shape, self._low, self._high = observation_space.shape, low, high
         # float32 rounding of a bound is not an escape from the box
         self._slack = np.where(np.isfinite(low) & np.isfinite(high), 2.0 * spacing32(np.maximum(abs(low), abs(high))), 0)
@@ -114,7 +114,7 @@ class Agent:
         self._actions, self._first_action = actions, int(action_space.start)
         self._steps = horizon
         self._seed = seed
-        self._scratch = np.zeros(actions)
+        self._model = model  # last: an agent that could not be started is as it was
 
     def begin_episode(self) -> None:
         """Begin an episode."""
@@ -134,11 +134,8 @@ class Agent:
         x = self._check_state("state", state)
         y = self._check_state("next_state", next_state)
         h = self._check_step(step)
-        a = int(action) - self._first_action
-        if a != action - self._first_action or not 0 <= a < self._actions:
-            last = self._first_action + self._actions - 1
-            raise ValueError(f"action must be one of {self._first_action} … {last}, got {action!r}")
-        r = self._check_reward(float(reward))
+        a = self._check_action(action)
+        r = self._check_reward(reward)
         if not interface.has_room(model):
             model = self._model = interface.grow(model)
         interface.observe(model, x, a, r, y, h, bool(terminated))
@@ -161,8 +158,8 @@ class Agent:
         episode, with all that was collected; a second Ctrl-C raises KeyboardInterrupt at once.
         """
         episodes = whole_number("episodes", episodes, 0)
-        self._get_ready(env, seed)
         dynamics = self._dynamics(env, driver)
+        self._get_ready(env, seed)
         returns, lengths, bad = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(2)
         x, y, stream = np.zeros(self._low.size), np.zeros(self._low.size), np.zeros(4, np.uint64)
         low, high = self.reward_range
@@ -171,7 +168,6 @@ class Agent:
             world: Any = GymEnvironment(env, self._check_state, self._first_action)
         else:
             run, horizon, world = run_compiled, compiled_horizon(env, self._steps), dynamics
-            say_if_compiling(self._model, world)
         first, done, block, began = self._episodes, 0, 1, time.perf_counter()
         with Interrupts() as interrupts, Progress(progress, type(self).__name__, episodes, returns) as bar:
             while done < episodes and not interrupts.asked:
@@ -185,9 +181,8 @@ class Agent:
                 self._episodes += played
                 done += played
                 if bad[0]:
-                    self._check_reward(bad[1])
+                    self._check_reward(float(bad[1]))
                 if dynamics is not None:
-                    note_compiled(self._model, world)
                     block = next_block(block, time.perf_counter() - before)
                 bar.update(done)
         seconds = time.perf_counter() - began
@@ -293,14 +288,26 @@ class Agent:
         return self._model
 
     def _check_step(self, step: int) -> int:
-        if step != int(step) or not 0 <= step < self._steps:
+        h = as_whole(step)
+        if h is None or not 0 <= h < self._steps:
             raise ValueError(f"step must be one of 0 … {self._steps - 1}, got {step!r}")
-        return int(step)
+        return h
+
+    def _check_action(self, action: int) -> int:
+        """The action counted from 0."""
+        a = as_whole(action)
+        first, last = self._first_action, self._first_action + self._actions - 1
+        if a is None or not first <= a <= last:
+            raise ValueError(f"action must be one of {first} … {last}, got {action!r}")
+        return a - first
 
     def _check_reward(self, reward: float) -> float:
         """The reward mapped to [0, 1]."""
         low, high = self.reward_range
-        mapped = (reward - low) * (1.0 / (high - low))
+        try:
+            mapped = (float(reward) - low) * (1.0 / (high - low))
+        except (TypeError, ValueError):
+            raise TypeError(f"reward must be a number, got {reward!r}") from None
         if not -SLACK <= mapped <= 1.0 + SLACK:
             raise ValueError(
                 f"reward: {reward!r} is outside reward_range={self.reward_range}; make the agent with "
@@ -320,7 +327,10 @@ class Agent:
 
     def _check_states(self, states: npt.ArrayLike, name: str = "states") -> Floats:
         """States (n, …) as float64 (n, d)."""
-        x = np.asarray(states, np.float64)
+        try:
+            x = np.asarray(states, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be an array of numbers, one state a row, got {states!r}") from None
         if x.shape[1:] != self._shape or x.ndim == 0:
             raise ValueError(f"{name} must have shape (n, {', '.join(map(str, self._shape))}), got shape {x.shape}")
         x = np.ascontiguousarray(x.reshape(len(x), -1))
@@ -341,18 +351,16 @@ def load(path: str | os.PathLike[str], **functions: Any) -> Agent:
     must be given again: `kernelrl.load(path, metric=…)`.
     """
     header, arrays = storage.read_file(path)
-    name = header.get("agent")
+    name, stored = header.get("agent"), header.get("hyper_parameters", {})
     if name not in AGENTS:
         raise ValueError(f"path: {path} holds an agent of class {name!r}, which this version of kernelrl does not have")
     cls = AGENTS[name]
-    unknown = set(functions) - set(cls._hyper_parameters)
-    if unknown:
-        raise TypeError(f"{sorted(unknown)[0]} is not a hyper-parameter of {name}")
-    hyper = {
-        key: functions[key] if key in functions else storage.decode(value)
-        for key, value in header["hyper_parameters"].items()
-    }
-    agent = cls(**hyper)
+    for key in functions:
+        if key not in cls._hyper_parameters:
+            raise TypeError(f"{key} is not a hyper-parameter of {name}")
+        if not storage.holds_function(stored.get(key)):
+            raise TypeError(f"{key} was saved with the agent in {path} and cannot be changed on loading; leave it out")
+    agent = cls(**{key: functions[key] if key in functions else storage.decode(stored[key]) for key in stored})
     if "started" in header:
         try:
             agent._restore(header["started"], arrays)
@@ -361,14 +369,19 @@ def load(path: str | os.PathLike[str], **functions: Any) -> Agent:
     return agent
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
-    """`value` as an int, or an error that names it."""
+def as_whole(value: Any) -> int | None:
+    """`value` as an int if it is a whole number, else None."""
     try:
         number = int(value)
-        fits = number == value and number >= least
+        return number if number == value else None
     except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits or isinstance(value, bool):
+        return None
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """`value` as an int, or an error that names it."""
+    number = as_whole(value)
+    if number is None or number < least or isinstance(value, bool):
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return number
 
@@ -376,7 +389,7 @@ def whole_number(name: str, value: Any, least: int) -> int:
 def spacing32(values: Floats) -> Floats:
     """The distance between neighbouring float32 numbers at `values`."""
     finite = np.where(np.isfinite(values), values, 0.0)
-    return np.spacing(np.maximum(finite, 1e-30).astype(np.float32)).astype(np.float64)
+    return np.spacing(np.clip(finite, 1e-30, 1e38).astype(np.float32)).astype(np.float64)
 
 
 def next_block(block: int, seconds: float) -> int:

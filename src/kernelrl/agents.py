@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import warnings
@@ -14,13 +15,14 @@ from kernelrl.agent import Agent, Floats, load
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
+from kernelrl.algorithms.random_agent import Uniform
 from kernelrl.core.bonuses import resolve_bonus
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.metrics import resolve_metric
 from kernelrl.core.samples import Settings, cell_width, embedded_box
 
-__all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "load"]
+__all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
 MOST_SAMPLES = 2.0**26
 REPLAN = ("episode", "step", "doubling")
@@ -183,6 +185,29 @@ class GreedyKernelUCBVI(KernelAgent):
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         return self._new_exact(new_greedy_exact, low, high, actions, horizon, stream, 0)
+
+
+class RandomAgent(Agent):
+    """Takes every action with the same probability.
+
+    Args:
+        horizon: number of steps of an episode; None takes the environment's time limit.
+        reward_range: lowest and highest reward of the environment.
+    """
+
+    _hyper_parameters = ("horizon", "reward_range")
+
+    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0)) -> None:
+        super().__init__(horizon, reward_range)
+
+    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
+        return Uniform(horizon, actions, stream)
+
+    def _deployed_action(self, state: Floats, step: int) -> int:
+        # Deploying changes nothing, so the draw is a function of the seed, the state and the step.
+        key = np.append(state, step).tobytes()
+        digest = hashlib.blake2b(key, digest_size=8, key=self._seed.to_bytes(8, "little")).digest()
+        return int.from_bytes(digest, "little") % self._actions
 
 
 def positive(name: str, value: Any, zero: bool = False) -> float:

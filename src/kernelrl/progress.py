@@ -1,4 +1,4 @@
-"""What `fit` shows while it runs, and how it takes Ctrl-C."""
+"""What users see while they wait, and how `fit` takes Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import threading
 import types
 from typing import Any
 
-import numba
 import numpy as np
+from numba.core import event
 
-from kernelrl.core.compile import cache_dir
-
-__all__ = ["Interrupts", "Progress", "note_compiled", "say_if_compiling"]
+__all__ = ["CompileNotice", "Interrupts", "Progress"]
 
 
 class Interrupts:
@@ -21,16 +19,17 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.asked = False
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
+        if self._in_main_thread:
             self._before = signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        if self._in_main_thread:  # None: a handler that was not set from Python, so it cannot be put back
+            signal.signal(signal.SIGINT, signal.default_int_handler if self._before is None else self._before)
 
     def _handle(self, number: int, frame: types.FrameType | None) -> None:
         if self.asked:
@@ -72,32 +71,31 @@ class Progress:
             self._bar.update(self._task, completed=done, mean=f"{mean:.3g}")
 
 
-def marker(model: Any, dynamics: Any) -> Any:
-    """The file that says that this combination has been compiled and cached."""
-    space = getattr(getattr(model, "settings", None), "space", None)
-    return cache_dir() / "-".join(["compiled", type(model).__name__, type(space).__name__, type(dynamics).__name__])
+class CompileNotice(event.Listener):  # type: ignore[misc]
+    """Says why there is a pause when numba sets about compiling an algorithm, once for each and process."""
+
+    def __init__(self) -> None:
+        self._said: set[Any] = set()
+
+    def on_start(self, event: Any) -> None:
+        """An entry function and all it calls is about to be compiled, since the cache does not have it."""
+        module = event.data["dispatcher"].py_func.__module__
+        model = event.data["args"][0] if event.data["args"] else None
+        if not module.startswith("kernelrl.") or "settings" not in getattr(model, "fields", ()) or model in self._said:
+            return
+        self._said.add(model)
+        ours = "<locals>" not in class_names(model)
+        why = "once; the result is kept" if ours else "in each process anew, since it uses a function of yours"
+        print(f"Compiling {model.instance_class.__name__} ({why}) …", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        """It has been compiled."""
 
 
-compiled_here: set[str] = set()
+def class_names(kind: Any) -> str:
+    """The names of a compiled NamedTuple's class and of those inside it; one made inside a function shows that."""
+    inside = "".join(class_names(part) for part in getattr(kind, "types", ()) if hasattr(part, "instance_class"))
+    return f"{kind.instance_class.__qualname__} {inside}"
 
 
-def say_if_compiling(model: Any, dynamics: Any) -> None:
-    """Say so before a pause for compiling."""
-    file = marker(model, dynamics)
-    if numba.config.DISABLE_JIT or file.name in compiled_here:
-        return
-    if not file.exists():
-        print(f"Compiling {type(model).__name__} (once; the result is kept) …", file=sys.stderr, flush=True)
-
-
-def note_compiled(model: Any, dynamics: Any) -> None:
-    """Remember that this combination has been compiled."""
-    file = marker(model, dynamics)
-    if file.name in compiled_here or numba.config.DISABLE_JIT:
-        return
-    compiled_here.add(file.name)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    except OSError:
-        pass  # an unwritable cache costs a message too many, nothing else
+event.register("numba:compile", CompileNotice())

@@ -38,7 +38,7 @@ def run_episodes(
         total = 0.0
         steps = 0
         for h in range(horizon):
-            a = choose(model, x, h)
+            a = int(choose(model, x, h))  # a float when Python calls it
             reward, terminated, truncated = advance(env, stream, x, a, y)
             r = (reward - lowest) * factor
             if not (-SLACK <= r <= 1.0 + SLACK):
@@ -85,15 +85,21 @@ def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_
 
 
 def time_limit(env: gym.Env[Any, Any]) -> int | None:
-    """The number of steps after which `env` is truncated, if a time limit says so."""
+    """The number of steps after which `env` is truncated or, where nothing does that, was registered to be."""
+    steps = wrapped_limit(env)
+    if steps is None and env.spec is not None:
+        steps = env.spec.max_episode_steps
+    return None if steps is None or steps < 1 else int(steps)  # Gymnasium takes -1 for no limit
+
+
+def wrapped_limit(env: gym.Env[Any, Any]) -> int | None:
+    """The smallest number of steps after which a `TimeLimit` around `env` truncates."""
     limits = []
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if isinstance(layer, TimeLimit):
             limits.append(int(layer._max_episode_steps))
         layer = layer.env
-    if not limits and env.spec is not None and env.spec.max_episode_steps is not None:
-        limits.append(int(env.spec.max_episode_steps))
     return min(limits, default=None)
 
 
@@ -111,4 +117,4 @@ def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
 
 def compiled_horizon(env: gym.Env[Any, Any], horizon: int) -> int:
     """The steps of an episode in the compiled loop: the agent's horizon or the time limit, whichever is first."""
-    return int(min(horizon, time_limit(env) or math.inf))
+    return int(min(horizon, wrapped_limit(env) or math.inf))

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelrl.core import kernels, metrics
 
-__all__ = ["FORMAT", "arrays_of", "decode", "encode", "read_file", "with_arrays", "write_file"]
+__all__ = ["FORMAT", "arrays_of", "decode", "encode", "holds_function", "read_file", "with_arrays", "write_file"]
 
 FORMAT = 1
 HEADER = "kernelrl.json"
@@ -108,6 +108,11 @@ def decode(value: Any) -> Any:
     raise ValueError(f"unknown kind of value {kind!r}")
 
 
+def holds_function(value: Any) -> bool:
+    """Whether `encode` wrote a function of the user's there."""
+    return isinstance(value, dict) and value.get("kind") in ("custom", "folded")
+
+
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write header and arrays to `path` so that at any moment the old file or the new one is there whole."""
     path = Path(path)
@@ -126,28 +131,43 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dic
         temporary.unlink(missing_ok=True)
 
 
+class UnreadableFileError(ValueError):
+    """A file that is whole, but not for us."""
+
+
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of a file written by `write_file`."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"path: there is no file {path}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if HEADER not in archive.namelist():
-                raise ValueError(f"path: {path} is a zip file, but not a saved kernelrl agent")
-            header = json.loads(archive.read(HEADER))
-            if header["format"] > FORMAT:
-                raise ValueError(
-                    f"path: {path} was saved by a newer version of kernelrl ({header.get('version')}, format "
-                    f"{header['format']}); this version reads up to format {FORMAT}: upgrade kernelrl"
-                )
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name.endswith(".npy")
-            }
-    except (zipfile.BadZipFile, EOFError, KeyError, json.JSONDecodeError, NotImplementedError) as error:
-        raise ValueError(f"path: {path} is not a saved kernelrl agent, or it is damaged or cut short ({error})") from error
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                header = read_header(archive, path)
+                arrays = {
+                    name.removesuffix(".npy"): np.lib.format.read_array(
+                        io.BytesIO(archive.read(name)), allow_pickle=False
+                    )
+                    for name in archive.namelist()
+                    if name.endswith(".npy")
+                }
+        except UnreadableFileError:
+            raise
+        except Exception as error:  # damage makes zipfile, zlib, json and NumPy raise errors of many kinds
+            raise ValueError(
+                f"path: {path} is not a saved kernelrl agent, or it is damaged or cut short ({error})"
+            ) from error
     return header, arrays
+
+
+def read_header(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+    """The header, if this version can read the file."""
+    if HEADER not in archive.namelist():
+        raise UnreadableFileError(f"path: {path} is a zip file, but not a saved kernelrl agent")
+    header: dict[str, Any] = json.loads(archive.read(HEADER))
+    if header["format"] > FORMAT:
+        raise UnreadableFileError(
+            f"path: {path} was saved by a newer version of kernelrl ({header.get('version')}, format "
+            f"{header['format']}); this version reads up to format {FORMAT}: upgrade kernelrl"
+        )
+    return header

@@ -211,8 +211,8 @@ def test_deployed_by_hand():
 @pytest.mark.parametrize("stationary", [True, False])
 @pytest.mark.parametrize("L", [None, (2.0, 1.5, 1.0)])
 def test_kernel_ucbvi_against_scalar_loops(stationary, L):
-    log = random_log(np.random.default_rng(3), H=3, A=2, d=2, transitions=12)
-    sigma, beta, scale = 0.2, 0.3, 0.2
+    log = random_log(np.random.default_rng(3), H=3, A=2, d=2, transitions=24, sites=2)
+    sigma, beta, scale = 0.2, 0.3, 0.1
     agent = NaiveKernelUCBVI(3, 2, sigma, beta, kernels.gaussian, metrics.euclidean, L, stationary, "episode", scale)
     for t in log.transitions:
         agent.observe(*t)
@@ -247,4 +247,4 @@ def test_kernel_ucbvi_against_scalar_loops(stationary, L):
         states = np.concatenate([log.states()[:3], [[0.2, 0.9]]])
         assert_allclose(agent.q_values(states, h), [[q(x, a, h) for a in range(2)] for x in states], rtol=1e-12)
         assert_allclose(agent.values(states, h), [v(x, h) for x in states], rtol=1e-12)
-        assert h == 0 or agent.values(states, h).min() < 3 - h
+        assert agent.values(states, h).min() < 3 - h - 1e-3
