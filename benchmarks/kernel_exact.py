@@ -12,8 +12,8 @@ import argparse
 import math
 
 import numpy as np
-from _common import LIPSCHITZ, H, agent, environment, report, resident_megabytes, seconds
 
+from _common import LIPSCHITZ, H, agent, environment, report, resident_megabytes, seconds
 from kernelrl.algorithms.interface import pick_largest
 from kernelrl.core.compile import SUMS, compiled, inner
 from kernelrl.core.kernels import exp_negative
@@ -160,7 +160,15 @@ def main():
         returns.extend(history.returns)
         full = times.get(k, extrapolated)
         how = "measured" if k in times else "extrapolated"
-        rows.append({"episodes": k, "kernelrl, s": spent, "full plans, s": full, "full plans": how, "times faster": full / spent})
+        rows.append(
+            {
+                "episodes": k,
+                "kernelrl, s": spent,
+                "full plans, s": full,
+                "full plans": how,
+                "times faster": full / spent,
+            }
+        )
     same = float(np.mean(np.array(returns[:most]) == measured[most][1]))
     worst, below, plan_time = largest_difference(ours, K)
     notes = [

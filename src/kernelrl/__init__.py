@@ -15,7 +15,18 @@ if TYPE_CHECKING:
     from kernelrl.history import History
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "GreedyKernelUCBVI", "History", "KernelUCBVI", "RandomAgent", "bonuses", "envs", "kernels", "load", "metrics"]
+__all__ = [
+    "Agent",
+    "GreedyKernelUCBVI",
+    "History",
+    "KernelUCBVI",
+    "RandomAgent",
+    "bonuses",
+    "envs",
+    "kernels",
+    "load",
+    "metrics",
+]
 
 _WHERE = {
     "Agent": "kernelrl.agent",

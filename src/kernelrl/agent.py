@@ -66,7 +66,7 @@ class Agent:
         settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._hyper_parameters)
         return f"{type(self).__name__}({settings})"
 
-    # -------------------------------------------------------------------------------------------- what subclasses give
+    # ------------------------------------------------------------------------------------------- what subclasses give
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         """The algorithm's NamedTuple before any data, for states in the box [low, high] (d,)."""
@@ -76,7 +76,7 @@ class Agent:
         """The deployed policy's action, counted from 0."""
         raise NotImplementedError
 
-    # ---------------------------------------------------------------------------------------------------- driving by hand
+    # ------------------------------------------------------------------------------------------------ driving by hand
 
     @property
     def episodes(self) -> int:
@@ -93,7 +93,7 @@ class Agent:
             raise TypeError(f"observation_space must be a gymnasium Box of states, got {observation_space}")
         if not isinstance(action_space, gym.spaces.Discrete):
             raise TypeError(
-                f"action_space must be gymnasium's Discrete, got {action_space}; discretise other actions with a wrapper"
+                f"action_space must be gymnasium's Discrete, got {action_space}; discretise others with a wrapper"
             )
         horizon = whole_number("horizon", horizon, 1)
         if self.horizon is not None and horizon != self.horizon:
@@ -109,7 +109,9 @@ class Agent:
         model = self._new_model(low, high, actions, horizon, new_stream(seed))
         self._shape, self._low, self._high = observation_space.shape, low, high
         # float32 rounding of a bound is not an escape from the box
-        self._slack = np.where(np.isfinite(low) & np.isfinite(high), 2.0 * spacing32(np.maximum(abs(low), abs(high))), 0)
+        self._slack = np.where(
+            np.isfinite(low) & np.isfinite(high), 2.0 * spacing32(np.maximum(abs(low), abs(high))), 0
+        )
         self._slack = np.nan_to_num(self._slack)
         self._actions, self._first_action = actions, int(action_space.start)
         self._steps = horizon
@@ -123,7 +125,9 @@ class Agent:
     def choose(self, state: npt.ArrayLike, step: int) -> int:
         """The action that the learning policy takes in `state` at `step` (from 0)."""
         model = self._started()
-        return int(interface.choose(model, self._check_state("state", state), self._check_step(step))) + self._first_action
+        return (
+            int(interface.choose(model, self._check_state("state", state), self._check_step(step))) + self._first_action
+        )
 
     def observe(
         self, state: npt.ArrayLike, action: int, reward: float, next_state: npt.ArrayLike, step: int,
@@ -145,7 +149,7 @@ class Agent:
         interface.end_episode(self._started())
         self._episodes += 1
 
-    # ------------------------------------------------------------------------------------------------------------ fitting
+    # -------------------------------------------------------------------------------------------------------- fitting
 
     def fit(
         self, env: gym.Env[Any, Any], episodes: int, *, seed: int | None = None, driver: str = "auto",
@@ -227,7 +231,7 @@ class Agent:
             )
         return dynamics
 
-    # --------------------------------------------------------------------------------------------------------- reading out
+    # ---------------------------------------------------------------------------------------------------- reading out
 
     def act(self, state: npt.ArrayLike, step: int) -> int:
         """The action of the policy to deploy, in `state` at `step` (from 0)."""
@@ -251,7 +255,7 @@ class Agent:
             verb(model, x, h, row)
         return out
 
-    # ------------------------------------------------------------------------------------------------------ saving, loading
+    # ------------------------------------------------------------------------------------------------ saving, loading
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the agent to one file, from which `kernelrl.load` restores all of it."""
@@ -280,7 +284,7 @@ class Agent:
         self._model = storage.with_arrays(self._model, arrays)
         self._episodes = started["episodes"]
 
-    # ------------------------------------------------------------------------------------------------------------ checking
+    # ------------------------------------------------------------------------------------------------------- checking
 
     def _started(self) -> Any:
         if self._model is None:
@@ -323,7 +327,8 @@ class Agent:
             raise TypeError(f"{name} must be an array of numbers of shape {self._shape}, got {state!r}") from None
         if x.shape != self._shape:
             raise ValueError(f"{name} must have shape {self._shape}, got shape {x.shape}")
-        return self._check_states(x[None], name)[0]
+        checked: Floats = self._check_states(x[None], name)[0]
+        return checked
 
     def _check_states(self, states: npt.ArrayLike, name: str = "states") -> Floats:
         """States (n, …) as float64 (n, d)."""
@@ -333,7 +338,7 @@ class Agent:
             raise TypeError(f"{name} must be an array of numbers, one state a row, got {states!r}") from None
         if x.shape[1:] != self._shape or x.ndim == 0:
             raise ValueError(f"{name} must have shape (n, {', '.join(map(str, self._shape))}), got shape {x.shape}")
-        x = np.ascontiguousarray(x.reshape(len(x), -1))
+        x = np.ascontiguousarray(x.reshape(len(x), self._low.size))
         if not np.isfinite(x).all():
             raise ValueError(f"{name} must be finite, got {x[~np.isfinite(x).all(axis=1)][0]}")
         outside = (x < self._low - self._slack) | (x > self._high + self._slack)
@@ -366,6 +371,8 @@ def load(path: str | os.PathLike[str], **functions: Any) -> Agent:
             agent._restore(header["started"], arrays)
         except KeyError as error:
             raise ValueError(f"path: {path} is damaged: {error} is missing") from error
+        except ValueError as error:
+            raise ValueError(f"path: {path} is damaged: {error}") from error
     return agent
 
 

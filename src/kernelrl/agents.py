@@ -20,7 +20,7 @@ from kernelrl.core.bonuses import resolve_bonus
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.metrics import resolve_metric
-from kernelrl.core.samples import Settings, cell_width, embedded_box
+from kernelrl.core.samples import Settings, cell_widths, embedded_box
 
 __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
@@ -72,12 +72,14 @@ class KernelAgent(Agent):
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L, replan=replan, space=space,
         )  # fmt: skip
 
-    def _new_exact(self, new: Any, low: Floats, high: Floats, actions: int, horizon: int, stream: Any, replan: int) -> Any:
+    def _new_exact(
+        self, new: Any, low: Floats, high: Floats, actions: int, horizon: int, stream: Any, replan: int
+    ) -> Any:
         self._warn_of_axes(low, high)
         settings = self._settings(low, high, actions, horizon, replan)
         self._box = embedded_box(settings.space, low, high)
-        self._cell = cell_width(settings.reach, self.metric.bounded)
-        return new(settings, stream, *self._box, self._cell)
+        self._cells = cell_widths(settings, self.metric.bounded)
+        return new(settings, stream, *self._box, *self._cells)
 
     def _warn_of_axes(self, low: Floats, high: Floats) -> None:
         widths = high - low
@@ -102,7 +104,8 @@ class KernelAgent(Agent):
         samples = self._model.samples
         number = int(samples.number[0])
         if self._deployed is None or self._deployed[0] != number:
-            deployed = new_deployed(self._model.settings, samples, *self._box, self._cell)
+            low, high = self._box
+            deployed = new_deployed(self._model.settings, samples, low, high, self._cells[0])
             plan_all(deployed, number)
             self._deployed = number, deployed
         return int(deployed_action(self._deployed[1], state, step))
@@ -255,10 +258,14 @@ def lipschitz_constants(lipschitz: Any, H: int) -> Floats | None:
         for h in range(H - 1, -1, -1):
             L[h] = following = lipschitz[0] + lipschitz[1] * following
         if not np.isfinite(L).all():
-            raise ValueError(f"lipschitz: L_1 = Σ λ_r·λ_p^h overflows for {lipschitz} and {H} steps; give L_h as an array")
+            raise ValueError(
+                f"lipschitz: L_1 = Σ λ_r·λ_p^h overflows for {lipschitz} and {H} steps; give L_h as an array"
+            )
         return L
     if isinstance(lipschitz, list):
         if len(lipschitz) != H:
-            raise ValueError(f"lipschitz: an array of L_h must have length {H}, the horizon; got length {len(lipschitz)}")
+            raise ValueError(
+                f"lipschitz: an array of L_h must have length {H}, the horizon; got length {len(lipschitz)}"
+            )
         return np.array(lipschitz)
     return np.full(H, lipschitz)

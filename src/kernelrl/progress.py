@@ -81,7 +81,9 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         """An entry function and all it calls is about to be compiled, since the cache does not have it."""
         module = event.data["dispatcher"].py_func.__module__
         model = event.data["args"][0] if event.data["args"] else None
-        if not module.startswith("kernelrl.") or "settings" not in getattr(model, "fields", ()) or model in self._said:
+        if model is None or model in self._said or not module.startswith("kernelrl."):
+            return
+        if "settings" not in getattr(model, "fields", ()):
             return
         self._said.add(model)
         ours = "<locals>" not in class_names(model)

@@ -34,7 +34,7 @@ def arrays_of(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
-    """The same NamedTuple with its arrays replaced by those of `arrays_of`; a KeyError or ValueError if they don't fit."""
+    """The same NamedTuple with its arrays replaced; a KeyError or ValueError if they don't fit."""
     new = {}
     for name, value in zip(model._fields, model, strict=True):
         if isinstance(value, np.ndarray):

@@ -1,0 +1,1 @@
+"""One file an algorithm, each with the verbs of `interface`."""

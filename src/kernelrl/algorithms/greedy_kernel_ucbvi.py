@@ -48,7 +48,7 @@ from kernelrl.core.buckets import (
 )
 from kernelrl.core.compile import inner
 from kernelrl.core.estimates import bonus_at, counts_at, sums_at
-from kernelrl.core.interpolation import anything_above, cone_radius, cones_at
+from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
     Samples,
@@ -86,17 +86,18 @@ class GreedyExact(NamedTuple):
     memo: np.ndarray  # (d+3,) the last target computed, and for which state, step and number of samples
 
 
-def new_greedy_exact(settings, stream, low, high, cell):
-    """The state before any data, for embeddings in the box [low, high] (d,)."""
+def new_greedy_exact(settings, stream, low, high, cell, cone_cell):
+    """The state before any data, for embeddings in the box [low, high] (d,); cells as `cell_widths` gives them."""
     H, A, d = settings.horizon, settings.actions, low.size
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
-    Y = new_buckets(pools, low, high, cell)
-    cones = new_buckets(H, low, high, cell)
+    Y = new_buckets(pools, low, high, cone_cell)
+    cones = new_buckets(H, low, high, cone_cell)
     model = GreedyExact(
-        settings, new_samples(d, 4 * H), stream, S, payload(S, rows), Y, payload(Y, rows),
-        payload(Y, dtype=np.int64), payload(Y), cones, payload(cones), np.full(number_of_chunks(cones), np.inf), np.zeros((3, max(d, A))), np.full(2, -1, np.int64),
-        np.full(d + 3, -1.0),
+        settings, new_samples(d, 4 * H), stream,
+        S, payload(S, rows), Y, payload(Y, rows), payload(Y, dtype=np.int64), payload(Y),
+        cones, payload(cones), np.full(number_of_chunks(cones), np.inf),
+        np.zeros((3, max(d, A))), np.full(2, -1, np.int64), np.full(d + 3, -1.0),
     )  # fmt: skip
     while not has_room(model):
         model = grow(model)
@@ -214,9 +215,11 @@ def lower(model, u, h, target):
     V, G = model.V[row(settings, h)], model.G[row(settings, h - 1)]
     for i in range(near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))):
         chunk = found(Y, i)
-        if not anything_above(V, chunk, Y.buffer, target, L * L, distances_in(Y, settings.space, chunk, u)):
+        if not anything_above(V, chunk, distances_in(Y, settings.space, chunk, u), Y.buffer, target, L * L):
             continue
         for place in range(size_of(Y, chunk)):
+            if not is_below(target, L, Y.buffer[place], V[chunk, place]):
+                continue
             value = target + L * math.sqrt(Y.buffer[place])
             if value < V[chunk, place]:
                 V[chunk, place] = value

@@ -8,8 +8,8 @@ Planning goes backwards in h, with V_H = 0:
 
 Between two plans little changes, so nothing is computed anew. An "entry" is a pair at which Q̃ is kept: each sample's
 own pair with interpolation (entries are the points of `S`), each next state with every action without it (the points
-of `Y`). Of each entry we keep C = β + Σw and T = Σw·G with G_s = r_s + P_s, where P_s is the value V_{h+1}(y_s) that has
-been passed on. A plan then
+of `Y`). Of each entry we keep C = β + Σw and T = Σw·G with G_s = r_s + P_s, where P_s is the value V_{h+1}(y_s) that
+has been passed on. A plan then
 
  1. adds the new samples: they lend weight to entries near them, and become entries themselves;
  2. goes backwards in h: where V_{h+1}(y_s) has moved away from P_s by more than STILL, the difference is passed on to
@@ -53,6 +53,7 @@ from kernelrl.core.buckets import (
     new_buckets,
     number_of_chunks,
     payload,
+    point_at,
     size_of,
 )
 from kernelrl.core.compile import inner
@@ -66,7 +67,7 @@ from kernelrl.core.estimates import (
     sums_at,
     weight_between,
 )
-from kernelrl.core.interpolation import disown, drop_cone, lowest_cone, lowest_of_all
+from kernelrl.core.interpolation import cones_at, disown, drop_cone, give, lowest_cone
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
     ACTION,
@@ -96,41 +97,49 @@ class KernelExact(NamedTuple):
 
     settings: Settings
     samples: Samples
-    planned: np.ndarray  # (2,) number of samples in the plan; number of plans
+    planned: np.ndarray  # (4,) number of samples in the plan; number of plans; see `arrival` for the rest
     stream: np.ndarray  # (4,) the agent's own random stream
     S: Buckets  # states by pool and action
     G: np.ndarray  # (rows, chunks of S, WIDTH) r + P
-    index: np.ndarray  # (chunks of S, WIDTH) number of the sample in `samples`
+    number: np.ndarray  # (chunks of S, WIDTH) number of the sample in `samples`
     Y: Buckets  # next states by pool
     V: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y)
     P: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y) as it was passed on
+    fresh: np.ndarray  # (rows, chunks of Y) V may differ from P
     sample: np.ndarray  # (chunks of Y, WIDTH) slot of the sample in S
     C: np.ndarray  # (1 or A, chunks of E, WIDTH)
     T: np.ndarray  # (1 or A, rows, chunks of E, WIDTH)
     Q: np.ndarray  # (1 or A, rows, chunks of E, WIDTH) Q̃
+    lowest: np.ndarray  # (rows, chunks of E) smallest Q̃ of the chunk
     touched: np.ndarray  # (rows, chunks of E) T or C changed since Q was computed
-    cone: np.ndarray  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it     (interpolation only, like the next two)
+    tip: np.ndarray  # (chunks of S, WIDTH) slot of Y at the very place of the sample, or -1
+    cone: (
+        np.ndarray
+    )  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it     (interpolation only, like the next three)
+    owned: np.ndarray  # (rows, chunks of S, WIDTH) at how many next states the cone is the lowest
     M: np.ndarray  # (A, rows, chunks of Y, WIDTH) min(R_h, lowest cone) at y
     owner: np.ndarray  # (A, rows, chunks of Y, WIDTH) slot of that cone in S, or -1
     scratch: np.ndarray  # (5, …) an embedded state, an embedded next state, Q of each action, sums and targets of rows
     queues: np.ndarray  # (2, places of S or Y) scratch: slots that moved; next states whose lowest cone rose
 
 
-def new_kernel_exact(settings, stream, low, high, cell):
-    """The state before any data, for embeddings in the box [low, high] (d,)."""
+def new_kernel_exact(settings, stream, low, high, cell, cone_cell):
+    """The state before any data, for embeddings in the box [low, high] (d,); cells as `cell_widths` gives them."""
     H, A, d = settings.horizon, settings.actions, low.size
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
-    Y = new_buckets(pools, low, high, cell)
+    Y = new_buckets(pools, low, high, cone_cell)
     E, each = (S, 1) if settings.interpolate else (Y, A)
     some = int(settings.interpolate)
     model = KernelExact(
-        settings, new_samples(d, 4 * H), np.zeros(2, np.int64), stream,
+        settings, new_samples(d, 4 * H), np.array([0, 0, -1, -1]), stream,
         S, payload(S, rows), payload(S, dtype=np.int64),
-        Y, payload(Y, rows), payload(Y, rows), payload(Y, dtype=np.int64),
+        Y, payload(Y, rows), payload(Y, rows), np.zeros((rows, number_of_chunks(Y)), np.bool_),
+        payload(Y, dtype=np.int64),
         payload(E, each), payload(E, each, rows), payload(E, each, rows, fill=math.inf),
-        np.zeros((rows, number_of_chunks(E)), np.bool_),
-        payload(S, rows * some), payload(Y, A * some, rows), payload(Y, A * some, rows, dtype=np.int64),
+        np.full((rows, number_of_chunks(E)), math.inf), np.zeros((rows, number_of_chunks(E)), np.bool_),
+        payload(S, dtype=np.int64, fill=-1), payload(S, rows * some), payload(S, rows * some, dtype=np.int64),
+        payload(Y, A * some, rows), payload(Y, A * some, rows, dtype=np.int64),
         np.zeros((5, max(d, A, H))), np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
     )  # fmt: skip
     while not has_room(model):
@@ -158,8 +167,10 @@ def grow_kernel(model):
         model = model._replace(
             S=grow_buckets(model.S, chunks),
             G=lengthen(model.G, chunks, 1),
-            index=lengthen(model.index, chunks, 0),
+            number=lengthen(model.number, chunks, 0),
+            tip=lengthen(model.tip, chunks, 0, -1),
             cone=lengthen(model.cone, chunks, 1),
+            owned=lengthen(model.owned, chunks, 1),
         )
         entries += [chunks] if model.settings.interpolate else []
     if chunks_left(model.Y) < need:
@@ -168,6 +179,7 @@ def grow_kernel(model):
             Y=grow_buckets(model.Y, chunks),
             V=lengthen(model.V, chunks, 1),
             P=lengthen(model.P, chunks, 1),
+            fresh=lengthen(model.fresh, chunks, 1),
             sample=lengthen(model.sample, chunks, 0),
             M=lengthen(model.M, chunks, 2),
             owner=lengthen(model.owner, chunks, 2),
@@ -178,6 +190,7 @@ def grow_kernel(model):
             C=lengthen(model.C, chunks, 1),
             T=lengthen(model.T, chunks, 2),
             Q=lengthen(model.Q, chunks, 2, math.inf),
+            lowest=lengthen(model.lowest, chunks, 1, math.inf),
             touched=lengthen(model.touched, chunks, 1),
         )
     places = WIDTH * max(number_of_chunks(model.S), number_of_chunks(model.Y))
@@ -217,15 +230,29 @@ def add_next_state(model, v, h, sums):
         r, R = row(settings, level), np.float64(H - level)
         model.V[r, chunk, place] = R
         model.P[r, chunk, place] = R
+        model.fresh[r, chunk] = True
         if settings.interpolate:
             for a in range(settings.actions):
                 which, L = action_list(settings, level, a), settings.lipschitz[level]
                 best, slot = lowest_cone(model.S, settings.space, which, v, model.cone[r], L, R)
                 model.M[a, r, chunk, place] = best
-                model.owner[a, r, chunk, place] = slot
+                model.owner[a, r, chunk, place] = -1
+                give(model.owner[a, r], model.owned[r], chunk, place, slot)
     if not settings.interpolate:
         for a in range(settings.actions):
             fill_entry(model, y, v, h + 1, a, sums)
+    return y
+
+
+@inner
+def arrival(model, u, h):
+    """The slot in Y of the last sample's next state, if that is where `u` of step `h` is, as it usually is; else -1."""
+    y = model.planned[2]
+    if y < 0 or model.planned[3] != h:
+        return -1
+    for j in range(u.size):
+        if model.Y.points[y // WIDTH, j, y % WIDTH] != u[j]:
+            return -1
     return y
 
 
@@ -238,9 +265,12 @@ def add_sample(model, t):
     alive = has_next(settings, h, samples.labels[TERMINATED, t] != 0)
     rows = model.G.shape[0]
     sums, targets = model.scratch[3, :rows], model.scratch[4, :rows]
+    before = arrival(model, u, h)
     y = add_next_state(model, v, h, sums) if alive else -1
+    model.planned[2], model.planned[3] = y, h + 1
     s = add_point(model.S, action_list(settings, h, a), u)
-    model.index[s // WIDTH, s % WIDTH] = t
+    model.number[s // WIDTH, s % WIDTH] = t
+    model.tip[s // WIDTH, s % WIDTH] = before
     if alive:
         model.sample[y // WIDTH, y % WIDTH] = s
     first, last = (0, H - 1) if settings.stationary else (h, h)
@@ -261,49 +291,86 @@ def add_sample(model, t):
 
 
 @inner
-def moved(Y, which, V, P, queue):
+def moved(Y, which, V, P, fresh, queue):
     """Put into `queue` the slots of list `which` where `V` and `P` (chunks, WIDTH) differ; return how many."""
     count = 0
     for i in range(all_chunks(Y, which)):
         chunk = found(Y, i)
-        for place in range(size_of(Y, chunk)):
-            if abs(V[chunk, place] - P[chunk, place]) > STILL:
-                queue[count] = chunk * WIDTH + place
-                count += 1
+        if fresh[chunk]:
+            fresh[chunk] = False
+            for place in range(size_of(Y, chunk)):
+                if abs(V[chunk, place] - P[chunk, place]) > STILL:
+                    queue[count] = chunk * WIDTH + place
+                    count += 1
     return count
 
 
 @inner
-def pass_on(model, y, h):
-    """Carry the change of V_{h+1} at slot `y` of Y into T of the entries of step `h` near the sample it belongs to."""
-    settings = model.settings
+def pass_on(model, h, count):
+    """Carry the changes of V_{h+1} at the `count` next states in the first queue into T of the entries of step `h`.
+
+    A change goes to the entries near the sample that the next state belongs to. Changes of samples at one place, such
+    as a start state, are carried together: `changes` holds them by action until a sample elsewhere comes up.
+    """
+    settings, r = model.settings, row(model.settings, h)
     V, P = model.V[row(settings, h + 1)], model.P[row(settings, h + 1)]
-    s = model.sample[y // WIDTH, y % WIDTH]
-    t = model.index[s // WIDTH, s % WIDTH]
-    value = V[y // WIDTH, y % WIDTH]
-    change = value - P[y // WIDTH, y % WIDTH]
-    P[y // WIDTH, y % WIDTH] = value
-    r = row(settings, h)
-    model.G[r, s // WIDTH, s % WIDTH] = model.samples.reward[t] + value
-    radius = settings.reach
-    if not settings.compact:
-        z = (2.0 * math.log(abs(change) / FAINT)) ** (1.0 / settings.power)
-        radius = min(radius, z / math.sqrt(settings.inverse_sigma2))
-    E = model.S if settings.interpolate else model.Y
-    which, k = entry_list(settings, h, model.samples.labels[ACTION, t])
-    add_change(settings, E, which, model.samples.states[0, t], change, radius, model.T[k, r], model.touched[r])
+    changes = model.scratch[3, : settings.actions]
+    for a in range(settings.actions):
+        changes[a] = 0.0
+    place = -1  # number of the sample whose place `changes` is for
+    for i in range(count):
+        y = model.queues[0, i]
+        s = model.sample[y // WIDTH, y % WIDTH]
+        t = model.number[s // WIDTH, s % WIDTH]
+        if place >= 0 and not same_place(model.samples, t, place):
+            carry(model, place, h, changes)
+        value = V[y // WIDTH, y % WIDTH]
+        changes[model.samples.labels[ACTION, t]] += value - P[y // WIDTH, y % WIDTH]
+        P[y // WIDTH, y % WIDTH] = value
+        model.G[r, s // WIDTH, s % WIDTH] = model.samples.reward[t] + value
+        place = t
+    if place >= 0:
+        carry(model, place, h, changes)
 
 
 @inner
-def best_of_actions(Y, which, R, Q, r, V):
-    """V = min(R, max_a Q_a) on list `which`; `Q` (A, rows, chunks, WIDTH), `V` (chunks, WIDTH)."""
+def same_place(samples, t, other):
+    """Whether two samples have the same state."""
+    for j in range(samples.states.shape[2]):
+        if samples.states[0, t, j] != samples.states[0, other, j]:
+            return False
+    return True
+
+
+@inner
+def carry(model, t, h, changes):
+    """Add each action's change (A,) of G at the place of sample `t` to T of the entries of step `h`, and reset it."""
+    settings, r = model.settings, row(model.settings, h)
+    E = model.S if settings.interpolate else model.Y
+    for a in range(settings.actions):
+        change = changes[a]
+        changes[a] = 0.0
+        if abs(change) <= FAINT:
+            continue
+        radius = settings.reach
+        if not settings.compact:
+            z = (2.0 * math.log(abs(change) / FAINT)) ** (1.0 / settings.power)
+            radius = min(radius, z / math.sqrt(settings.inverse_sigma2))
+        which, k = entry_list(settings, h, a)
+        add_change(settings, E, which, model.samples.states[0, t], change, radius, model.T[k, r], model.touched[r])
+
+
+@inner
+def best_of_actions(Y, which, R, Q, r, V, fresh):
+    """V = min(R, max_a Q_a) in fresh chunks of list `which`; `Q` (A, rows, chunks, WIDTH), `V` (chunks, WIDTH)."""
     for i in range(all_chunks(Y, which)):
         chunk = found(Y, i)
-        for place in range(size_of(Y, chunk)):
-            best = Q[0, r, chunk, place]
-            for a in range(1, Q.shape[0]):
-                best = max(best, Q[a, r, chunk, place])
-            V[chunk, place] = min(R, best)
+        if fresh[chunk]:
+            for place in range(size_of(Y, chunk)):
+                best = Q[0, r, chunk, place]
+                for a in range(1, Q.shape[0]):
+                    best = max(best, Q[a, r, chunk, place])
+                V[chunk, place] = min(R, best)
 
 
 @inner
@@ -321,30 +388,40 @@ def moved_cones(S, which, R, Q, cone, touched, queue):
 
 
 @inner
-def move_cones(settings, samples, S, Y, index, sample, h, a, Q, cone, M, owner, touched, queues):
-    """Bring `M` and `owner` of (h, a) up to date with Q̃; all arrays are those of this step and action."""
-    R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
+def move_cones(settings, S, Y, tip, h, a, u, Q, cone, owned, M, owner, touched, fresh, queues):
+    """Bring `M` and `owner` of (h, a) up to date with Q̃; arrays are those of this step and action, `u` (d,) scratch."""
+    R, L, space = np.float64(settings.horizon - h), settings.lipschitz[h], settings.space
     which, there = action_list(settings, h, a), pool(settings, h)
     count = moved_cones(S, which, R, Q, cone, touched, queues[0])
     orphans = 0
     for i in range(count):
         s = queues[0, i]
         height, before = min(R, Q[s // WIDTH, s % WIDTH]), cone[s // WIDTH, s % WIDTH]
-        if height > before:
-            u = samples.states[0, index[s // WIDTH, s % WIDTH]]
-            orphans = disown(Y, settings.space, there, u, s, before, L, R, M, owner, queues[1], orphans)
+        if height > before and owned[s // WIDTH, s % WIDTH] > 0:
+            point_at(S, s, u)
+            orphans = disown(Y, space, there, u, s, before, L, R, M, owner, owned, queues[1], orphans)
         cone[s // WIDTH, s % WIDTH] = height
     for i in range(count):
         s = queues[0, i]
-        height = cone[s // WIDTH, s % WIDTH]
-        if height < R:
-            u = samples.states[0, index[s // WIDTH, s % WIDTH]]
-            drop_cone(Y, settings.space, there, u, s, height, L, R, M, owner)
+        height, y = cone[s // WIDTH, s % WIDTH], tip[s // WIDTH, s % WIDTH]
+        # A cone that is not the lowest at its own tip is nowhere the lowest, by the triangle inequality.
+        beaten = y >= 0 and owner[y // WIDTH, y % WIDTH] != s and M[y // WIDTH, y % WIDTH] <= height
+        if height < R and not beaten:
+            point_at(S, s, u)
+            drop_cone(Y, space, there, u, s, height, L, R, M, owner, owned, fresh)
     for i in range(orphans):
         y = queues[1, i]
-        s = sample[y // WIDTH, y % WIDTH]
-        v = samples.states[1, index[s // WIDTH, s % WIDTH]]
-        M[y // WIDTH, y % WIDTH], owner[y // WIDTH, y % WIDTH] = lowest_cone(S, settings.space, which, v, cone, L, R)
+        point_at(Y, y, u)
+        M[y // WIDTH, y % WIDTH], slot = lowest_cone(S, space, which, u, cone, L, R)
+        give(owner, owned, y // WIDTH, y % WIDTH, slot)
+        fresh[y // WIDTH] = True
+
+
+@inner
+def copy_flags(Y, which, touched, fresh):
+    """Without interpolation V follows Q̃ of the same point."""
+    for i in range(all_chunks(Y, which)):
+        fresh[found(Y, i)] |= touched[found(Y, i)]
 
 
 @inner
@@ -361,22 +438,26 @@ def go_back(model, h):
     r, R = row(settings, h), np.float64(settings.horizon - h)
     if h + 1 < settings.horizon:
         above = row(settings, h + 1)
-        count = moved(model.Y, pool(settings, h + 1), model.V[above], model.P[above], model.queues[0])
-        for i in range(count):
-            pass_on(model, model.queues[0, i], h)
-    E = model.S if settings.interpolate else model.Y
+        count = moved(
+            model.Y, pool(settings, h + 1), model.V[above], model.P[above], model.fresh[above], model.queues[0]
+        )
+        pass_on(model, h, count)
+    E, u = model.S if settings.interpolate else model.Y, model.scratch[0, : model.samples.states.shape[2]]
     for a in range(A):
         which, k = entry_list(settings, h, a)
-        renew_targets(settings, E, which, h, model.C[k], model.T[k, r], model.Q[k, r], model.touched[r])
+        renew_targets(
+            settings, E, which, h, model.C[k], model.T[k, r], model.Q[k, r], model.lowest[r], model.touched[r]
+        )  # fmt: skip
     if h > 0 and settings.interpolate:
         for a in range(A):
             move_cones(
-                settings, model.samples, model.S, model.Y, model.index, model.sample, h, a,
-                model.Q[0, r], model.cone[r], model.M[a, r], model.owner[a, r], model.touched[r], model.queues,
+                settings, model.S, model.Y, model.tip, h, a, u, model.Q[0, r], model.cone[r], model.owned[r],
+                model.M[a, r], model.owner[a, r], model.touched[r], model.fresh[r], model.queues,
             )  # fmt: skip
-        best_of_actions(model.Y, pool(settings, h), R, model.M, r, model.V[r])
+        best_of_actions(model.Y, pool(settings, h), R, model.M, r, model.V[r], model.fresh[r])
     elif h > 0:
-        best_of_actions(model.Y, pool(settings, h), R, model.Q, r, model.V[r])
+        copy_flags(model.Y, pool(settings, h), model.touched[r], model.fresh[r])
+        best_of_actions(model.Y, pool(settings, h), R, model.Q, r, model.V[r], model.fresh[r])
     for a in range(A):
         which, _ = entry_list(settings, h, a)
         clear(E, which, model.touched[r])
@@ -415,8 +496,10 @@ def q_at(model, u, h, q):
     for a in range(settings.actions):
         which = action_list(settings, h, a)
         if settings.interpolate:
-            L = settings.lipschitz[h]
-            q[a] = lowest_of_all(model.S, settings.space, which, u, model.Q[0, r], L)
+            # The near ones first, so that most of the others are ruled out unseen.
+            L, heights, lowest = settings.lipschitz[h], model.Q[0, r], model.lowest[r]
+            best = cones_at(model.S, settings.space, which, u, heights, lowest, L, 0.1 * settings.reach, math.inf)
+            q[a] = cones_at(model.S, settings.space, which, u, heights, lowest, L, math.inf, best)
         else:
             C, T = sums_at(settings, model.S, which, u, model.G[r])
             q[a] = T / C + bonus_at(settings, h, C)

@@ -19,24 +19,43 @@ import numpy as np
 from kernelrl.core.compile import SUMS, compiled, inner
 from kernelrl.core.metrics import gap_squared, squared_distances
 
-__all__ = ["LANES", "WIDTH", "Buckets", "add_point", "all_chunks", "chunks_left", "distances_in", "found", "grow_buckets",
-           "lanes",            "lengthen", "near", "new_buckets", "number_of_chunks", "payload", "size_of", "total_and_dot"]
+__all__ = [
+    "LANES",
+    "WIDTH",
+    "Buckets",
+    "add_point",
+    "all_chunks",
+    "chunks_left",
+    "distances_in",
+    "found",
+    "grow_buckets",
+    "lanes",
+    "lengthen",
+    "near",
+    "new_buckets",
+    "number_of_chunks",
+    "payload",
+    "point_at",
+    "size_of",
+    "total_and_dot",
+]
 
 WIDTH = 64
 LANES = 8
 AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
-MOST_CELLS = 1024
+MOST_CELLS = 4096
 AXIS, ORIGIN, PER_WIDTH, CELLS = range(4)
 HEAD, TAIL = range(2)
-FOLLOWING, SIZE, FOUND = range(3)
+FOLLOWING, SIBLING, SIZE, FOUND = range(4)
 
 
 class Buckets(NamedTuple):
     """Lists of points (see the module's docstring). Few arrays, since each costs compile time in every function."""
 
     grid: np.ndarray  # (4, 2) for each of two grid axes: its coordinate, origin, 1/width of a cell, number of cells
-    ends: np.ndarray  # (2, lists, cells) HEAD and TAIL: first and last chunk of a chain, or -1
-    chain: np.ndarray  # (3, chunks) FOLLOWING: next chunk or -1; SIZE: number of points; FOUND: scratch, see `near`
+    ends: np.ndarray  # (2, lists, cells+1) HEAD and TAIL: first and last chunk of a chain, or -1; last, of the list
+    chain: np.ndarray  # (4, chunks) FOLLOWING and SIBLING: next chunk in the cell and in the list, or -1; SIZE: number
+    #                                of points; FOUND: scratch, see `near`
     box: np.ndarray  # (2, chunks, d) lowest and highest coordinates of the chunk's points
     points: np.ndarray  # (chunks, d, WIDTH)
     buffer: np.ndarray  # (WIDTH,) scratch: distances or weights of one chunk
@@ -57,15 +76,15 @@ def new_buckets(lists, low, high, cell, chunks=16):
         cells = max(1, min(most, math.ceil(width[axis] / cell - 1e-9)))
         grid[:, i] = axis, start[axis], cells / width[axis] if width[axis] > 0 else 0.0, cells
     return Buckets(
-        grid, np.full((2, lists, int(grid[CELLS].prod())), -1, np.int64), new_chain(chunks), new_box(chunks, d),
+        grid, np.full((2, lists, int(grid[CELLS].prod()) + 1), -1, np.int64), new_chain(chunks), new_box(chunks, d),
         np.full((chunks, d, WIDTH), AWAY), np.zeros(WIDTH), np.zeros(1, np.int64),
     )  # fmt: skip
 
 
 def new_chain(chunks):
     """Chunks that follow nothing and are empty."""
-    chain = np.zeros((3, chunks), np.int64)
-    chain[FOLLOWING] = -1
+    chain = np.zeros((4, chunks), np.int64)
+    chain[FOLLOWING] = chain[SIBLING] = -1
     return chain
 
 
@@ -117,6 +136,17 @@ def cell_on(grid, i, coordinate):
 
 
 @inner
+def append(ends, chain, link, which, cell, chunk):
+    """Hang `chunk` on a chain; the cell after the last stands for the whole list."""
+    last = ends[TAIL, which, cell]
+    if last < 0:
+        ends[HEAD, which, cell] = chunk
+    else:
+        chain[link, last] = chunk
+    ends[TAIL, which, cell] = chunk
+
+
+@inner
 def add_point(buckets, which, u):
     """Append `u` (d,) to list `which` and return its slot."""
     grid, ends, chain, box = buckets.grid, buckets.ends, buckets.chain, buckets.box
@@ -124,14 +154,10 @@ def add_point(buckets, which, u):
     cell = first * np.int64(grid[CELLS, 1]) + cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
     chunk = ends[TAIL, which, cell]
     if chunk < 0 or chain[SIZE, chunk] == WIDTH:
-        fresh = buckets.used[0]
-        buckets.used[0] = fresh + 1
-        if chunk < 0:
-            ends[HEAD, which, cell] = fresh
-        else:
-            chain[FOLLOWING, chunk] = fresh
-        ends[TAIL, which, cell] = fresh
-        chunk = fresh
+        chunk = buckets.used[0]
+        buckets.used[0] = chunk + 1
+        append(ends, chain, FOLLOWING, which, cell, chunk)
+        append(ends, chain, SIBLING, which, ends.shape[2] - 1, chunk)
     place = chain[SIZE, chunk]
     chain[SIZE, chunk] = place + 1
     for j in range(u.size):
@@ -166,13 +192,12 @@ def near(buckets, space, which, u, radius):
 def all_chunks(buckets, which):
     """Find all chunks of list `which`: chain[FOUND, :n]; return n."""
     ends, chain = buckets.ends, buckets.chain
+    chunk = ends[HEAD, which, ends.shape[2] - 1]
     n = 0
-    for cell in range(ends.shape[2]):
-        chunk = ends[HEAD, which, cell]
-        while chunk >= 0:
-            chain[FOUND, n] = chunk
-            n += 1
-            chunk = chain[FOLLOWING, chunk]
+    while chunk >= 0:
+        chain[FOUND, n] = chunk
+        n += 1
+        chunk = chain[SIBLING, chunk]
     return n
 
 
@@ -201,6 +226,13 @@ def distances_in(buckets, space, chunk, u):
     n = lanes(size)
     squared_distances(space, buckets.points, chunk, size, n, u, buckets.buffer)
     return n
+
+
+@inner
+def point_at(buckets, slot, u):
+    """Write the point at `slot` into `u` (d,)."""
+    for j in range(u.size):
+        u[j] = buckets.points[slot // WIDTH, j, slot % WIDTH]
 
 
 @inner(fastmath=SUMS)

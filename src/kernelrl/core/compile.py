@@ -81,7 +81,9 @@ def generic(declaration=None, *, from_python=None):
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
     scope = {"sources": sources}
-    exec(f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))", scope)
+    exec(
+        f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))", scope
+    )
     overload(verb, strict=False, jit_options=OPTIONS)(scope["resolve"])
 
     def implement(cls, cache=True):

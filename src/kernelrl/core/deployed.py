@@ -59,7 +59,9 @@ def plan_deployed(deployed, h, first, last):
     G = deployed.G[row(settings, h)]
     for t in range(first, last):
         step = samples.labels[STEP, t]
-        if pool(settings, step + 1) != pool(settings, h) or not has_next(settings, step, samples.labels[TERMINATED, t] != 0):
+        if pool(settings, step + 1) != pool(settings, h) or not has_next(
+            settings, step, samples.labels[TERMINATED, t] != 0
+        ):
             continue
         value = 0.0
         for a in range(settings.actions):

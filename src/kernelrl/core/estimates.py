@@ -9,6 +9,8 @@ samples there could ever be would not change C in double precision.
 flag in `touched`, and `renew_targets` computes Q̃ = T/C + B where the flag is set.
 """
 
+import math
+
 import numpy as np
 
 from kernelrl.core.bonuses import bonus_value
@@ -19,8 +21,16 @@ from kernelrl.core.metrics import is_plane, squared_distances
 from kernelrl.core.prefetch import prefetch_chunk
 from kernelrl.core.samples import action_list
 
-__all__ = ["add_change", "add_weights", "bonus_at", "counts_at", "renew_targets", "row_sums_at", "sums_at",
-           "weight_between"]
+__all__ = [
+    "add_change",
+    "add_weights",
+    "bonus_at",
+    "counts_at",
+    "renew_targets",
+    "row_sums_at",
+    "sums_at",
+    "weight_between",
+]
 
 AHEAD = 2  # how many chunks early memory is asked for
 
@@ -61,7 +71,7 @@ def sums_at(settings, S, which, u, G):
 
 @inner(fastmath=SUMS | {"contract"})
 def plane_sums(points, chunk, n, x, y, factor, G):
-    """Σw and Σw·G of one chunk for the Gaussian kernel on the Euclidean plane: the usual case in one pass, not three."""
+    """Σw and Σw·G of one chunk for the Gaussian kernel on the Euclidean plane: one pass, not three."""
     C, T = 0.0, 0.0
     for i in range(n):
         dx, dy = points[chunk, 0, i] - x, points[chunk, 1, i] - y
@@ -121,22 +131,42 @@ def add_weights(settings, E, which, u, G, C, T, touched):
             touched[r, chunk] = True
 
 
+@inner(fastmath={"contract"})
+def plane_change(points, chunk, n, x, y, factor, change, T):
+    """T += w·change in one chunk for the Gaussian kernel on the Euclidean plane."""
+    for i in range(n):
+        dx, dy = points[chunk, 0, i] - x, points[chunk, 1, i] - y
+        T[chunk, i] += change * exp_negative(factor * (dx * dx + dy * dy))
+
+
 @inner
 def add_change(settings, E, which, u, change, radius, T, touched):
-    """T += w·change at the points of E within `radius` of the sample at `u`; `T` (chunks, WIDTH), `touched` (chunks,)."""
+    """T += w·change at the points of E within `radius` of `u`; `T` (chunks, WIDTH), `touched` (chunks,)."""
+    plane = is_plane(settings.space, u) and settings.kernel == GAUSSIAN
+    factor = -0.5 * settings.inverse_sigma2
     for i in range(near(E, settings.space, which, u, radius)):
         chunk = found(E, i)
-        n = weights_in(settings, E, chunk, u)
-        add_multiple(T, chunk, E.buffer, change, n)
+        if plane:
+            plane_change(E.points, chunk, lanes(size_of(E, chunk)), u[0], u[1], factor, change, T)
+        else:
+            n = weights_in(settings, E, chunk, u)
+            add_multiple(T, chunk, E.buffer, change, n)
         touched[chunk] = True
 
 
 @inner
-def renew_targets(settings, E, which, h, C, T, Q, touched):
-    """Q̃_h = T/C + B in the touched chunks of list `which`; C, T, Q (chunks, WIDTH), `touched` (chunks,)."""
+def renew_targets(settings, E, which, h, C, T, Q, lowest, touched):
+    """Q̃_h = T/C + B in the touched chunks of list `which`; C, T, Q (chunks, WIDTH), `touched` (chunks,).
+
+    `lowest` (chunks,) takes the smallest Q̃ of each chunk.
+    """
     for i in range(all_chunks(E, which)):
         chunk = found(E, i)
         if touched[chunk]:
+            smallest = math.inf
             for place in range(size_of(E, chunk)):
                 count = C[chunk, place]
-                Q[chunk, place] = T[chunk, place] / count + bonus_at(settings, h, count)
+                q = T[chunk, place] / count + bonus_at(settings, h, count)
+                Q[chunk, place] = q
+                smallest = min(smallest, q)
+            lowest[chunk] = smallest

@@ -24,8 +24,18 @@ from numba.extending import intrinsic, overload
 
 from kernelrl.core.compile import compiled, inner
 
-__all__ = ["KERNELS", "Compact", "ExponentialPower", "Gaussian", "Kernel", "Outside", "exp_negative", "kernel_weight",
-           "resolve_kernel", "weigh_in_place"]
+__all__ = [
+    "KERNELS",
+    "Compact",
+    "ExponentialPower",
+    "Gaussian",
+    "Kernel",
+    "Outside",
+    "exp_negative",
+    "kernel_weight",
+    "resolve_kernel",
+    "weigh_in_place",
+]
 
 GAUSSIAN, EXPONENTIAL, COMPACT, UNIFORM, TRIANGULAR, EPANECHNIKOV, QUARTIC, TRIWEIGHT, TRICUBE, COSINE = range(10)
 
@@ -179,7 +189,9 @@ def ExponentialPower(p):  # noqa: N802
 def Compact():  # noqa: N802
     """(1-z²/25)³ for z < 5: compact support inside the theory."""
     # sup (1-z²/25)³·exp(z²/2) is at z² = 19, sup|g'| = (6z/25)(1-z²/25)² at z² = 5.
-    return Kernel("compact", COMPACT, (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64, support=5.0)
+    return Kernel(
+        "compact", COMPACT, (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64, support=5.0
+    )
 
 
 def Outside(name):  # noqa: N802

@@ -23,8 +23,19 @@ import numpy as np
 
 from kernelrl.core.compile import generic
 
-__all__ = ["METRICS", "Custom", "Folded", "Lp", "LpSpace", "embed", "gap_squared", "is_plane", "resolve_metric", "space_of_fold",
-           "squared_distances"]
+__all__ = [
+    "METRICS",
+    "Custom",
+    "Folded",
+    "Lp",
+    "LpSpace",
+    "embed",
+    "gap_squared",
+    "is_plane",
+    "resolve_metric",
+    "space_of_fold",
+    "squared_distances",
+]
 
 
 @generic
@@ -177,7 +188,7 @@ def space_of_function(function):
 
 @dataclass(frozen=True)
 class Lp:
-    """‖(x-x')/scale‖_p; `scale` is None, an array of one positive number a coordinate, or "box" for the box's widths."""
+    """‖(x-x')/scale‖_p; `scale` is None, an array of a positive number a coordinate, or "box" for the box's widths."""
 
     p: float = 2.0
     scale: Any = None
@@ -210,7 +221,9 @@ class Lp:
             return 1.0 / widths
         if len(self.scale) not in (1, len(low)):
             raise ValueError(f"metric: scale has {len(self.scale)} entries, but states have {len(low)} coordinates")
-        return np.ascontiguousarray(np.broadcast_to(1.0 / np.array(self.scale), (len(low),)))
+        return np.array(
+            np.broadcast_to(1.0 / np.array(self.scale), (len(low),))
+        )  # a copy: a view is read-only, another type
 
     def space(self, low, high):
         """The compiled form for a box with these bounds."""
@@ -274,6 +287,8 @@ def resolve_metric(metric):
     if isinstance(metric, str):
         if metric in METRICS:
             return METRICS[metric]
-        raise ValueError(f"metric: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
-                         "krl.metrics.Folded or krl.metrics.Custom")
+        raise ValueError(
+            f"metric: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
+            "krl.metrics.Folded or krl.metrics.Custom"
+        )
     return Custom(metric)

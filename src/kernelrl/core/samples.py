@@ -17,8 +17,23 @@ from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.metrics import embed
 
-__all__ = ["ACTION", "STEP", "TERMINATED", "Samples", "Settings", "action_list", "append_sample", "cell_width",
-           "embedded_box", "grow_samples", "has_next", "new_samples", "pool", "row", "sample_room"]
+__all__ = [
+    "ACTION",
+    "STEP",
+    "TERMINATED",
+    "Samples",
+    "Settings",
+    "action_list",
+    "append_sample",
+    "cell_widths",
+    "embedded_box",
+    "grow_samples",
+    "has_next",
+    "new_samples",
+    "pool",
+    "row",
+    "sample_room",
+]
 
 
 class Settings(NamedTuple):
@@ -44,10 +59,12 @@ class Settings(NamedTuple):
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the one type that the compiled functions know."""
         casts = {"int": int, "float": float, "bool": bool}
-        return cls(**{
-            name: casts[kind.__name__](given[name]) if kind.__name__ in casts else given[name]
-            for name, kind in cls.__annotations__.items()
-        })
+        return cls(
+            **{
+                name: casts[kind.__name__](given[name]) if kind.__name__ in casts else given[name]
+                for name, kind in cls.__annotations__.items()
+            }
+        )
 
 
 class Samples(NamedTuple):
@@ -86,9 +103,18 @@ def embedded_box(space, low, high):
     return images.min(axis=0), images.max(axis=0)
 
 
-def cell_width(reach, bounded):
-    """Half of the reach: smaller cells cost more to visit than they save."""
-    return reach / 2.0 if bounded else np.inf
+def cell_widths(settings, bounded):
+    """Cells for sums of weights and for cones: half of the reach and a third of how far a cone can reach below the cap.
+
+    Smaller cells cost more to visit than they save. `bounded` tells whether the metric allows a grid at all.
+    """
+    if not bounded:
+        return np.inf, np.inf
+    weights = settings.reach / 2.0
+    if not settings.interpolate or not settings.lipschitz.all():
+        return weights, weights
+    caps = settings.horizon - np.arange(settings.horizon)
+    return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
 
 
 @inner

@@ -5,16 +5,18 @@ Gymnasium environment that is not ours is wrapped in a `GymEnvironment` (see `ke
 plain Python. The loop that runs episodes calls the verbs and does not know the difference.
 """
 
+from typing import Any
+
 from kernelrl.core.compile import generic
 
 __all__ = ["advance", "reset"]
 
 
 @generic
-def reset(env, seed, stream, state):
+def reset(env: Any, seed: Any, stream: Any, state: Any) -> None:
     """Begin an episode: seed `stream` (uint64[4]) with `seed` (int64) and write a start state into `state` (d,)."""
 
 
 @generic
-def advance(env, stream, state, action, next_state):
+def advance(env: Any, stream: Any, state: Any, action: Any, next_state: Any) -> Any:
     """Take `action` (0 … A-1) in `state`, write `next_state` (d,) and return (reward, terminated, truncated)."""
