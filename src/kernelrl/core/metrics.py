@@ -31,6 +31,7 @@ __all__ = [
     "LpSpace",
     "embed",
     "gap_squared",
+    "implement_fold",
     "is_plane",
     "resolve_metric",
     "space_of_fold",

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelrl.core.compile import compiled
+from kernelrl.core.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
 from kernelrl.core.stream import normal, seed_stream, uniform
 from kernelrl.envs.interface import advance, reset
 
@@ -136,6 +137,22 @@ def twin_rooms_fold(state: Floats, out: Floats) -> None:
     x = state[0]
     out[0] = x - 1.0 if x >= 1.0 else x
     out[1] = state[1]
+
+
+class TwinRoomsFold(NamedTuple):
+    """The compiled form of `Folded(twin_rooms_fold)`: a class of the package's own, so that it is cached."""
+
+    base: LpSpace
+
+
+def embed_twin_rooms(space: Any, x: Any, out: Any) -> None:
+    """x folded, then scaled."""
+    twin_rooms_fold(x, out)
+    for j in range(x.size):
+        out[j] = out[j] * space.base.inverse_scale[j]
+
+
+SHIPPED_FOLDS[twin_rooms_fold] = implement_fold(TwinRoomsFold, embed_twin_rooms, cache=True)
 
 
 class TwinRooms(gym.Env[Floats, np.int64]):
