@@ -24,7 +24,7 @@ from kernelrl.core.samples import Settings, cell_widths, embedded_box
 
 __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
-MOST_SAMPLES = 2.0**26
+MOST_SAMPLES = 2.0**20
 REPLAN = ("episode", "step", "doubling")
 
 

@@ -32,6 +32,7 @@ from kernelrl.algorithms.interface import (
     read_values,
 )
 from kernelrl.core.buckets import (
+    NARROW,
     WIDTH,
     Buckets,
     add_point,
@@ -91,8 +92,8 @@ def new_greedy_exact(settings, stream, low, high, cell, cone_cell):
     H, A, d = settings.horizon, settings.actions, low.size
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
-    Y = new_buckets(pools, low, high, cone_cell)
-    cones = new_buckets(H, low, high, cone_cell)
+    Y = new_buckets(pools, low, high, cone_cell, NARROW)
+    cones = new_buckets(H, low, high, cone_cell, NARROW)
     model = GreedyExact(
         settings, new_samples(d, 4 * H), stream,
         S, payload(S, rows), Y, payload(Y, rows), payload(Y, dtype=np.int64), payload(Y),

@@ -1,13 +1,14 @@
 """Points in buckets: many growing lists of embedded states in one set of arrays, searched by distance.
 
 A list (for instance "samples of step 3 and action 2") is spread over the cells of a grid on at most two axes, and a
-cell holds a chain of chunks of WIDTH points each, in order of arrival. Each chunk knows the box around its points. A
+cell holds a chain of chunks of at most WIDTH points, in order of arrival. Each chunk knows the box around its points. A
 search takes the cells that a radius can reach, then the chunks whose box is near enough; the caller works on whole
 chunks. Chunks lie coordinate by coordinate, so that this work vectorises, and are padded with points infinitely far
 away, so that it needs no remainder loop: work is done on whole LANES.
 
 A point has a slot = chunk·WIDTH + place, which never changes; what belongs to a point lies in arrays of shape
-(…, chunks, WIDTH), made with `payload` and lengthened with `lengthen`. Order of arrival and geometry alone decide
+(…, chunks, width), made with `payload` and lengthened with `lengthen`. Buckets with small cells have narrow chunks, so
+that little memory lies idle between the points. Order of arrival and geometry alone decide
 where a point goes, never the capacity: growing changes no result.
 """
 
@@ -21,6 +22,7 @@ from kernelrl.core.metrics import gap_squared, squared_distances
 
 __all__ = [
     "LANES",
+    "NARROW",
     "WIDTH",
     "Buckets",
     "add_point",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 WIDTH = 64
+NARROW = 16
 LANES = 8
 AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
 MOST_CELLS = 4096
@@ -57,27 +60,27 @@ class Buckets(NamedTuple):
     chain: np.ndarray  # (4, chunks) FOLLOWING and SIBLING: next chunk in the cell and in the list, or -1; SIZE: number
     #                                of points; FOUND: scratch, see `near`
     box: np.ndarray  # (2, chunks, d) lowest and highest coordinates of the chunk's points
-    points: np.ndarray  # (chunks, d, WIDTH)
+    points: np.ndarray  # (chunks, d, width)
     buffer: np.ndarray  # (WIDTH,) scratch: distances or weights of one chunk
     used: np.ndarray  # (1,) number of chunks in use
 
 
-def new_buckets(lists, low, high, cell, chunks=16):
+def new_buckets(lists, low, high, cell, width=WIDTH, chunks=16):
     """Empty buckets for embeddings in the box [low, high] (d,), with cells of width `cell` (inf: one cell)."""
     low, high = np.asarray(low, float), np.asarray(high, float)
     d = low.size
-    width = np.where(np.isfinite(high - low), high - low, 32.0 * cell if math.isfinite(cell) else 1.0)
-    start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - width, -0.5 * width))
-    order = np.argsort(-width, kind="stable")[:2]
+    extent = np.where(np.isfinite(high - low), high - low, 32.0 * cell if math.isfinite(cell) else 1.0)
+    start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - extent, -0.5 * extent))
+    order = np.argsort(-extent, kind="stable")[:2]
     most = MOST_CELLS if d == 1 else math.isqrt(MOST_CELLS)
     grid = np.zeros((4, 2))
     grid[CELLS] = 1.0
     for i, axis in enumerate(order):
-        cells = max(1, min(most, math.ceil(width[axis] / cell - 1e-9)))
-        grid[:, i] = axis, start[axis], cells / width[axis] if width[axis] > 0 else 0.0, cells
+        cells = max(1, min(most, math.ceil(extent[axis] / cell - 1e-9)))
+        grid[:, i] = axis, start[axis], cells / extent[axis] if extent[axis] > 0 else 0.0, cells
     return Buckets(
         grid, np.full((2, lists, int(grid[CELLS].prod()) + 1), -1, np.int64), new_chain(chunks), new_box(chunks, d),
-        np.full((chunks, d, WIDTH), AWAY), np.zeros(WIDTH), np.zeros(1, np.int64),
+        np.full((chunks, d, width), AWAY), np.zeros(WIDTH), np.zeros(1, np.int64),
     )  # fmt: skip
 
 
@@ -101,8 +104,8 @@ def number_of_chunks(buckets):
 
 
 def payload(buckets, *leading, dtype=float, fill=0):
-    """An array of shape (*leading, chunks, WIDTH) for something that belongs to each point."""
-    return np.full((*leading, number_of_chunks(buckets), WIDTH), fill, dtype)
+    """An array of shape (*leading, chunks, width) for something that belongs to each point."""
+    return np.full((*leading, number_of_chunks(buckets), buckets.points.shape[2]), fill, dtype)
 
 
 def grow_buckets(buckets, chunks):
@@ -153,7 +156,7 @@ def add_point(buckets, which, u):
     first = cell_on(grid, 0, u[np.int64(grid[AXIS, 0])])
     cell = first * np.int64(grid[CELLS, 1]) + cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
     chunk = ends[TAIL, which, cell]
-    if chunk < 0 or chain[SIZE, chunk] == WIDTH:
+    if chunk < 0 or chain[SIZE, chunk] == buckets.points.shape[2]:
         chunk = buckets.used[0]
         buckets.used[0] = chunk + 1
         append(ends, chain, FOLLOWING, which, cell, chunk)

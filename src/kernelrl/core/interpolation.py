@@ -6,7 +6,7 @@ of its tip, and cones as high as R_h not at all.
 
 import math
 
-from kernelrl.core.buckets import distances_in, found, near, size_of
+from kernelrl.core.buckets import WIDTH, distances_in, found, near, size_of
 from kernelrl.core.compile import SUMS, inner
 from kernelrl.core.metrics import gap_squared, is_plane
 
@@ -65,7 +65,6 @@ def cones_at(buckets, space, which, u, heights, lowest, L, radius, best):
 def lowest_cone(buckets, space, which, u, heights, L, R):
     """min(R, lowest cone of list `which` at `u`) and the slot of that cone (-1 where none is below R)."""
     best, slot = R, -1
-    width = heights.shape[1]
     for i in range(near(buckets, space, which, u, cone_radius(R, 0.0, L))):
         chunk = found(buckets, i)
         distances_in(buckets, space, chunk, u)
@@ -73,7 +72,7 @@ def lowest_cone(buckets, space, which, u, heights, L, R):
             if is_below(heights[chunk, place], L, buckets.buffer[place], best):
                 value = heights[chunk, place] + L * math.sqrt(buckets.buffer[place])
                 if value < best:
-                    best, slot = value, chunk * width + place
+                    best, slot = value, chunk * WIDTH + place
     return best, slot
 
 
@@ -91,11 +90,10 @@ def anything_above(values, chunk, n, squares, height, L2):
 def give(owner, owned, chunk, place, s):
     """Make slot `s` (or -1, nobody) the owner of a point; `owned` (chunks, WIDTH) counts what each cone owns."""
     before = owner[chunk, place]
-    width = owned.shape[1]
     if before >= 0:
-        owned[before // width, before % width] -= 1
+        owned[before // WIDTH, before % WIDTH] -= 1
     if s >= 0:
-        owned[s // width, s % width] += 1
+        owned[s // WIDTH, s % WIDTH] += 1
     owner[chunk, place] = s
 
 
@@ -131,15 +129,14 @@ def disown(Y, space, which, u, s, height, L, R, M, owner, owned, queue, count):
     """Before the cone of slot `s` rises: raise M to R where it is the owner, and append those slots to `queue`."""
     # Rounding may put a point just beyond the radius within which the cone was found to lie below R.
     radius = cone_radius(R, height, L) * (1.0 + 1e-9)
-    width = M.shape[1]
     for i in range(near(Y, space, which, u, radius)):
         chunk = found(Y, i)
         for place in range(size_of(Y, chunk)):
             if owner[chunk, place] == s:
                 give(owner, owned, chunk, place, -1)
                 M[chunk, place] = R
-                queue[count] = chunk * width + place
+                queue[count] = chunk * WIDTH + place
                 count += 1
-        if owned[s // width, s % width] == 0:
+        if owned[s // WIDTH, s % WIDTH] == 0:
             break
     return count
