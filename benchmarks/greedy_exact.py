@@ -45,11 +45,11 @@ def read_three(Z, j, n):
 
 
 @inner(fastmath=SUMS | {"contract"})
-def excess(Y, h, first, last, x, y, target, L2):
-    """Positive if the cone lies below any value of the block; Y is (H, 3, K): two coordinates and V."""
+def excess(xs, ys, values, x, y, target, L2):
+    """Positive if the cone at (x, y) lies below any of `values` at (xs, ys)."""
     total = 0.0
-    for i in range(first, last):
-        dx, dy, above = Y[h, 0, i] - x, Y[h, 1, i] - y, max(0.0, Y[h, 2, i] - target)
+    for i in range(xs.size):
+        dx, dy, above = xs[i] - x, ys[i] - y, max(0.0, values[i] - target)
         total += max(0.0, above * above - L2 * (dx * dx + dy * dy))
     return total
 
@@ -59,7 +59,7 @@ def lower(X, Y, where, rewards, h, n, x, y, target, L):
     """V_h ← min(V_h, cone) at the n next states of step h-1, block by block, and G of the samples they belong to."""
     for first in range(0, n, 256):
         last = min(n, first + 256)
-        if excess(Y, h, first, last, x, y, target, L * L) > 0.0:
+        if excess(Y[h, 0, first:last], Y[h, 1, first:last], Y[h, 2, first:last], x, y, target, L * L) > 0.0:
             for i in range(first, last):
                 dx, dy = Y[h, 0, i] - x, Y[h, 1, i] - y
                 value = target + L * math.sqrt(dx * dx + dy * dy)
@@ -69,22 +69,23 @@ def lower(X, Y, where, rewards, h, n, x, y, target, L):
 
 
 @inner(fastmath=SUMS | {"contract"})
-def lower_cones(cones, h, first, last, x, y, best, L2):
-    """Positive if any cone of the block lies below `best`; cones is (H, 3, K): two coordinates and the target."""
+def lower_cones(xs, ys, heights, x, y, best, L2):
+    """Positive if any of the cones at (xs, ys) lies below `best` at (x, y)."""
     total = 0.0
-    for i in range(first, last):
-        dx, dy, below = cones[h, 0, i] - x, cones[h, 1, i] - y, max(0.0, best - cones[h, 2, i])
+    for i in range(xs.size):
+        dx, dy, below = xs[i] - x, ys[i] - y, max(0.0, best - heights[i])
         total += max(0.0, below * below - L2 * (dx * dx + dy * dy))
     return total
 
 
 @inner
 def lowest(cones, h, n, x, y, R, L):
-    """min(R, lowest cone at (x, y)), block by block."""
+    """min(R, lowest cone at (x, y)), block by block; cones is (H, 3, K): two coordinates and the target."""
     best = R
     for first in range(0, n, 256):
         last = min(n, first + 256)
-        if lower_cones(cones, h, first, last, x, y, best, L * L) > 0.0:
+        block = cones[h, 0, first:last], cones[h, 1, first:last], cones[h, 2, first:last]
+        if lower_cones(block[0], block[1], block[2], x, y, best, L * L) > 0.0:
             for i in range(first, last):
                 dx, dy = cones[h, 0, i] - x, cones[h, 1, i] - y
                 best = min(best, cones[h, 2, i] + L * math.sqrt(dx * dx + dy * dy))

@@ -48,7 +48,7 @@ from kernelrl.core.buckets import (
     size_of,
 )
 from kernelrl.core.compile import inner
-from kernelrl.core.estimates import bonus_at, counts_at, sums_at
+from kernelrl.core.estimates import bonus_at, counts_at, targets_at
 from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
@@ -82,6 +82,7 @@ class GreedyExact(NamedTuple):
     cones: Buckets  # states whose target lowered V_h, by step
     height: np.ndarray  # (chunks of cones, WIDTH) their targets Ṽ
     lowest: np.ndarray  # (chunks of cones,) the lowest of them
+    floor: np.ndarray  # (H,) the lowest target of each step
     scratch: np.ndarray  # (3, …) an embedded state, an embedded next state, Q of each action
     arrival: np.ndarray  # (2,) slot of the last sample's next state, or -1, and its step
     memo: np.ndarray  # (d+3,) the last target computed, and for which state, step and number of samples
@@ -97,7 +98,7 @@ def new_greedy_exact(settings, stream, low, high, cell, cone_cell):
     model = GreedyExact(
         settings, new_samples(d, 4 * H), stream,
         S, payload(S, rows), Y, payload(Y, rows), payload(Y, dtype=np.int64), payload(Y),
-        cones, payload(cones), np.full(number_of_chunks(cones), np.inf),
+        cones, payload(cones), np.full(number_of_chunks(cones), np.inf), np.full(H, np.inf),
         np.zeros((3, max(d, A))), np.full(2, -1, np.int64), np.full(d + 3, -1.0),
     )  # fmt: skip
     while not has_room(model):
@@ -149,18 +150,10 @@ def end_greedy(model):
 
 
 @inner
-def targets_at(settings, S, G, u, h, q):
-    """Q̃_h(u, ·) into `q` (A,), for an embedded state; `G` (rows, chunks, WIDTH)."""
-    for a in range(settings.actions):
-        C, T = sums_at(settings, S, action_list(settings, h, a), u, G[row(settings, h)])
-        q[a] = T / C + bonus_at(settings, h, C)
-
-
-@inner
-def value_at(settings, cones, height, lowest, u, h):
+def value_at(settings, cones, height, lowest, floor, u, h):
     """V_h(u) = min(R_h, lowest cone at u), for an embedded state."""
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
-    return cones_at(cones, settings.space, h, u, height, lowest, L, cone_radius(R, 0.0, L), R)
+    return cones_at(cones, settings.space, h, u, height, lowest, L, cone_radius(R, floor[h], L), R)
 
 
 @inner
@@ -173,7 +166,7 @@ def best_target(model, u, h):
     if known:
         return memo[d + 2]
     q = model.scratch[2, : model.settings.actions]
-    targets_at(model.settings, model.S, model.G, u, h, q)
+    targets_at(model.settings, model.S, model.G[row(model.settings, h)], u, h, q)
     return largest(q)
 
 
@@ -181,7 +174,7 @@ def best_target(model, u, h):
 def choose_greedy(model, state, h):
     u, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
     embed(model.settings.space, state, u)
-    targets_at(model.settings, model.S, model.G, u, h, q)
+    targets_at(model.settings, model.S, model.G[row(model.settings, h)], u, h, q)
     memo, d = model.memo, u.size
     for j in range(d):
         memo[j] = u[j]
@@ -198,7 +191,7 @@ def current_value(model, u, h):
         known = known and model.Y.points[y // WIDTH, j, y % WIDTH] == u[j]
     if known:
         return model.V[row(model.settings, h), y // WIDTH, y % WIDTH]
-    return value_at(model.settings, model.cones, model.height, model.lowest, u, h)
+    return value_at(model.settings, model.cones, model.height, model.lowest, model.floor, u, h)
 
 
 @inner
@@ -210,6 +203,7 @@ def lower(model, u, h, target):
     slot = add_point(model.cones, h, u)
     model.height[slot // WIDTH, slot % WIDTH] = target
     model.lowest[slot // WIDTH] = min(model.lowest[slot // WIDTH], target)
+    model.floor[h] = min(model.floor[h], target)
     if h == 0:
         return  # V_0 is nobody's next value
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
@@ -248,7 +242,7 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     model.sample[y // WIDTH, y % WIDTH] = s
     model.reward[y // WIDTH, y % WIDTH] = reward
     for level in range(first, last + 1):
-        value = value_at(model.settings, model.cones, model.height, model.lowest, v, level)
+        value = value_at(model.settings, model.cones, model.height, model.lowest, model.floor, v, level)
         model.V[row(settings, level), y // WIDTH, y % WIDTH] = value
         model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = reward + value
 
@@ -257,14 +251,14 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
 def read_q_greedy(model, state, h, out):
     u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
-    targets_at(model.settings, model.S, model.G, u, h, out)
+    targets_at(model.settings, model.S, model.G[row(model.settings, h)], u, h, out)
 
 
 @read_values.implement(GreedyExact)
 def read_values_greedy(model, state, h):
     u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
-    return value_at(model.settings, model.cones, model.height, model.lowest, u, h)
+    return value_at(model.settings, model.cones, model.height, model.lowest, model.floor, u, h)
 
 
 @read_counts.implement(GreedyExact)

@@ -41,7 +41,7 @@ from kernelrl.algorithms.interface import (
 from kernelrl.algorithms.kernel_model import KernelExact, new_kernel_exact
 from kernelrl.algorithms.kernel_plan import plan
 from kernelrl.core.compile import inner
-from kernelrl.core.estimates import bonus_at, counts_at, sums_at, weight_between
+from kernelrl.core.estimates import bonus_at, counts_at, sums_at, targets_at, weight_between
 from kernelrl.core.interpolation import cones_at
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import ACTION, STEP, action_list, append_sample, pool, row
@@ -65,18 +65,16 @@ def end_kernel(model):
 @inner
 def q_at(model, u, h, q):
     """Q_h(u, ·) into `q` (A,), for an embedded state."""
-    settings = model.settings
-    r = row(settings, h)
+    settings, r = model.settings, row(model.settings, h)
+    if not settings.interpolate:
+        targets_at(settings, model.S, model.G[r], u, h, q)
+        return
+    L, heights, lowest = settings.lipschitz[h], model.Q[0, r], model.lowest[r]
     for a in range(settings.actions):
+        # The near ones first, so that most of the others are ruled out unseen.
         which = action_list(settings, h, a)
-        if settings.interpolate:
-            # The near ones first, so that most of the others are ruled out unseen.
-            L, heights, lowest = settings.lipschitz[h], model.Q[0, r], model.lowest[r]
-            best = cones_at(model.S, settings.space, which, u, heights, lowest, L, 0.1 * settings.reach, math.inf)
-            q[a] = cones_at(model.S, settings.space, which, u, heights, lowest, L, math.inf, best)
-        else:
-            C, T = sums_at(settings, model.S, which, u, model.G[r])
-            q[a] = T / C + bonus_at(settings, h, C)
+        best = cones_at(model.S, settings.space, which, u, heights, lowest, L, 0.1 * settings.reach, math.inf)
+        q[a] = cones_at(model.S, settings.space, which, u, heights, lowest, L, math.inf, best)
 
 
 @choose.implement(KernelExact)

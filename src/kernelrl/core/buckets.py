@@ -34,6 +34,7 @@ __all__ = [
     "lanes",
     "lengthen",
     "near",
+    "near_too",
     "new_buckets",
     "number_of_chunks",
     "payload",
@@ -44,7 +45,7 @@ __all__ = [
 
 WIDTH = 64
 NARROW = 16
-LANES = 8
+LANES = 16
 AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
 MOST_CELLS = 4096
 AXIS, ORIGIN, PER_WIDTH, CELLS = range(4)
@@ -173,13 +174,18 @@ def add_point(buckets, which, u):
 @inner
 def near(buckets, space, which, u, radius):
     """Find the chunks of list `which` that may hold points within `radius` of `u`: chain[FOUND, :n]; return n."""
+    return near_too(buckets, space, which, u, radius, 0)
+
+
+@inner
+def near_too(buckets, space, which, u, radius, n):
+    """Like `near`, behind the `n` chunks that were found before."""
     grid, ends, chain, box = buckets.grid, buckets.ends, buckets.chain, buckets.box
     x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]
     radius = min(radius, AWAY)
     square = radius * radius
     first, last = cell_on(grid, 0, x - radius), cell_on(grid, 0, x + radius)
     bottom, top = cell_on(grid, 1, y - radius), cell_on(grid, 1, y + radius)
-    n = 0
     for i in range(first, last + 1):
         for j in range(bottom, top + 1):
             chunk = ends[HEAD, which, i * np.int64(grid[CELLS, 1]) + j]

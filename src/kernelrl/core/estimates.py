@@ -14,7 +14,19 @@ import math
 import numpy as np
 
 from kernelrl.core.bonuses import bonus_value
-from kernelrl.core.buckets import all_chunks, distances_in, found, lanes, near, size_of, total_and_dot
+from kernelrl.core.buckets import (
+    FOUND,
+    LANES,
+    SIZE,
+    all_chunks,
+    distances_in,
+    found,
+    lanes,
+    near,
+    near_too,
+    size_of,
+    total_and_dot,
+)
 from kernelrl.core.compile import SUMS, inner
 from kernelrl.core.kernels import GAUSSIAN, exp_negative, kernel_weight, weigh_in_place
 from kernelrl.core.metrics import is_plane, squared_distances
@@ -29,10 +41,11 @@ __all__ = [
     "renew_targets",
     "row_sums_at",
     "sums_at",
+    "targets_at",
     "weight_between",
 ]
 
-AHEAD = 2  # how many chunks early memory is asked for
+AHEAD = 6  # how many chunks early memory is asked for
 
 
 @inner
@@ -50,35 +63,66 @@ def weights_in(settings, buckets, chunk, u):
 
 
 @inner
-def sums_at(settings, S, which, u, G):
-    """C = β + Σw and T = Σw·G over list `which` of `S` at `u` (d,); `G` is (chunks, WIDTH)."""
-    C, T = settings.beta, 0.0
-    plane = is_plane(settings.space, u) and settings.kernel == GAUSSIAN
-    factor = -0.5 * settings.inverse_sigma2
-    count = near(S, settings.space, which, u, settings.reach)
-    for i in range(count):
+def sums_of_found(settings, S, first, last, count, u, G):
+    """Σw and Σw·G over found chunks `first` … `last`-1 of `count`; memory is asked for AHEAD chunks early."""
+    if is_plane(settings.space, u) and settings.kernel == GAUSSIAN:
+        factor = -0.5 * settings.inverse_sigma2
+        return plane_sums(S.points, S.chain, first, last, count, u[0], u[1], factor, G)
+    C, T = 0.0, 0.0
+    for i in range(first, last):
         chunk = found(S, i)
         if i + AHEAD < count:
-            prefetch_chunk(S.points, G, found(S, i + AHEAD), size_of(S, found(S, i + AHEAD)))
-        if plane:
-            w, g = plane_sums(S.points, chunk, lanes(size_of(S, chunk)), u[0], u[1], factor, G)
-        else:
-            w, g = total_and_dot(S.buffer, G, chunk, weights_in(settings, S, chunk, u))
+            later = found(S, i + AHEAD)
+            prefetch_chunk(S.points, G, later, size_of(S, later))
+        w, g = total_and_dot(S.buffer, G, chunk, weights_in(settings, S, chunk, u))
         C += w
         T += g
     return C, T
 
 
 @inner(fastmath=SUMS | {"contract"})
-def plane_sums(points, chunk, n, x, y, factor, G):
-    """Σw and Σw·G of one chunk for the Gaussian kernel on the Euclidean plane: one pass, not three."""
+def plane_sums(points, chain, first, last, count, x, y, factor, G):
+    """`sums_of_found` for the Gaussian kernel on the Euclidean plane: one pass, not three, and no calls."""
     C, T = 0.0, 0.0
-    for i in range(n):
-        dx, dy = points[chunk, 0, i] - x, points[chunk, 1, i] - y
-        w = exp_negative(factor * (dx * dx + dy * dy))
-        C += w
-        T += w * G[chunk, i]
+    for i in range(first, last):
+        chunk = chain[FOUND, i]
+        if i + AHEAD < count:
+            later = chain[FOUND, i + AHEAD]
+            prefetch_chunk(points, G, later, chain[SIZE, later])
+        n = (chain[SIZE, chunk] + (LANES - 1)) & -LANES
+        for j in range(n):
+            dx, dy = points[chunk, 0, j] - x, points[chunk, 1, j] - y
+            w = exp_negative(factor * (dx * dx + dy * dy))
+            C += w
+            T += w * G[chunk, j]
     return C, T
+
+
+@inner
+def sums_at(settings, S, which, u, G):
+    """C = β + Σw and T = Σw·G over list `which` of `S` at `u` (d,); `G` is (chunks, WIDTH)."""
+    count = near(S, settings.space, which, u, settings.reach)
+    C, T = sums_of_found(settings, S, 0, count, count, u, G)
+    return settings.beta + C, T
+
+
+@inner
+def targets_at(settings, S, G, u, h, q):
+    """Q̃_h(u, ·) = T/C + B into `q` (A,), for an embedded state; `G` is (chunks, WIDTH)."""
+    # All chunks are found before any is worked on, so that memory is asked for early across the actions, too.
+    count = 0
+    for a in range(settings.actions):
+        count = near_too(S, settings.space, action_list(settings, h, a), u, settings.reach, count)
+        q[a] = count
+    for i in range(min(AHEAD, count)):
+        prefetch_chunk(S.points, G, found(S, i), size_of(S, found(S, i)))
+    first = 0
+    for a in range(settings.actions):
+        last = np.int64(q[a])
+        C, T = sums_of_found(settings, S, first, last, count, u, G)
+        C += settings.beta
+        q[a] = T / C + bonus_at(settings, h, C)
+        first = last
 
 
 @inner

@@ -1,0 +1,192 @@
+"""Each entry function is compiled once for each algorithm, whatever the hyper-parameters, and then never again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+
+import kernelrl as krl
+from kernelrl.algorithms.interface import perform
+from kernelrl.core import deployed
+from kernelrl.core.metrics import LpSpace
+from kernelrl.envs import TwinRooms
+from kernelrl.progress import CompileNotice
+from kernelrl.rollout import run_compiled
+from small_envs import Line
+from user_functions import around
+
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
+
+ENTRIES = {
+    "run_compiled": run_compiled,
+    "perform": perform,
+    "fill": deployed.fill,
+    "plan_deployed": deployed.plan_deployed,
+    "deployed_action": deployed.deployed_action,
+}
+
+
+def classes_in(kind):
+    """The NamedTuple classes of a numba type and of its parts."""
+    found = []
+    if hasattr(kind, "instance_class"):
+        found = [kind.instance_class, *(cls for part in kind.types for cls in classes_in(part))]
+    return tuple(found)
+
+
+def signatures(entry):
+    """How many signatures the entry has for each combination of classes."""
+    return Counter(tuple(cls for kind in signature for cls in classes_in(kind)) for signature in entry.signatures)
+
+
+def model_of(agent):
+    """The class of the NamedTuple behind an agent."""
+    agent.start(gym.spaces.Box(0, 1, (2,), np.float64), gym.spaces.Discrete(2), 4)
+    return type(agent._model)
+
+
+def use(make, envs=("twin", "line"), drivers=("python", "compiled")):
+    """Everything that can be done with an agent."""
+    for name in envs:
+        for driver in drivers:
+            agent = make()
+            if name == "twin":
+                agent.fit(gym.make("kernelrl/TwinRooms-v0"), 2, seed=1, driver=driver)
+            else:
+                agent.fit(Line(actions=3, first=np.int64(2)), np.int64(2), seed=np.int32(1))
+            x = np.zeros(len(agent._low), np.float32)
+            agent.act(x, step=np.int32(1))
+            for verb in ("q_values", "values", "counts", "bonuses"):
+                if hasattr(agent, verb):
+                    getattr(agent, verb)([x.tolist()], step=1)
+            agent.begin_episode()
+            a = agent.choose([0] * len(x), np.int64(0))
+            agent.observe([0] * len(x), np.int32(a), 1, np.zeros(len(x), int), 0, terminated=np.bool_(True))
+            agent.end_episode()
+
+
+def variants():
+    """Agents that between them use every hyper-parameter, whole numbers included where floats are meant."""
+    shared = {"bandwidth": 1, "regularization": 1, "bonus_scale": 1, "representatives": None, "reward_range": (-1, 2)}
+    shared["horizon"] = np.int64(4)
+    for options in (
+        {},
+        {"kernel": "compact", "metric": "manhattan", "stationary": False},
+        {"kernel": krl.kernels.ExponentialPower(3), "metric": krl.metrics.Lp(3, scale=2), "replan": "step"},
+        {"kernel": "cosine", "metric": krl.metrics.Lp(np.inf, scale="box"), "replan": "doubling", "lipschitz": 1},
+        {"bandwidth": np.float32(0.5), "lipschitz": [1, 2, 3, 4], "stationary": np.bool_(False), "bonus_scale": 0},
+        {"regularization": np.float64(0.5), "lipschitz": np.arange(4), "metric": krl.metrics.Lp(1.5)},
+        {"lipschitz": (1, 2), "bandwidth": np.array(0.25)},
+    ):
+        yield lambda options=options: krl.KernelUCBVI(**{**shared, **options})
+        greedy = {"lipschitz": 1, **{key: value for key, value in options.items() if key != "replan"}}
+        yield lambda greedy=greedy: krl.GreedyKernelUCBVI(**{**shared, **greedy})
+    yield lambda: krl.RandomAgent(horizon=4, reward_range=(-1, 2))
+
+
+def test_one_signature_whatever_the_hyper_parameters():
+    for make in variants():
+        use(make)
+    for name, entry in ENTRIES.items():
+        found = signatures(entry)
+        assert found, f"{name} was never called"
+        assert set(found.values()) == {1}, f"{name} was compiled twice for {[key for key, n in found.items() if n > 1]}"
+    ours = TwinRooms().dynamics
+    models = {model_of(make()) for make in variants()}
+    assert len(models) >= 3
+    for model in models:
+        assert sum(key[0] is model and type(ours) in key for key in signatures(run_compiled)) >= 1
+        assert sum(key[0] is model for key in signatures(perform)) >= 1
+    kernel = model_of(next(variants())())
+    spaces = [key for key in signatures(perform) if key[0] is kernel and LpSpace in key]
+    folded = [key for key in spaces if any("base" in getattr(cls, "_fields", ()) for cls in key)]
+    assert len(spaces) - len(folded) == 1  # one for all of Lp
+
+
+def test_counting_sees_a_second_signature():
+    """The test above can fail."""
+
+    @numba.njit
+    def entry(space):
+        return space.p
+
+    space = krl.metrics.Lp(2).space(np.zeros(2), np.ones(2))
+    entry(space)
+    entry(space._replace(p=2.5))
+    assert signatures(entry) == {(LpSpace,): 1}
+    entry(space._replace(p=2))
+    assert signatures(entry) == {(LpSpace,): 2}
+
+
+def test_a_new_process_compiles_nothing():
+    """Everything comes from the cache on disk, which this process has filled."""
+    for make in variants():
+        use(make)
+    program = f"""
+import json, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from numba.core import event
+
+compiled = []
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__qualname__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Listener())
+from test_compile_once import ENTRIES, use, variants
+
+for make in list(variants())[-3:]:
+    use(make)
+stats = {{name: (sum(e.stats.cache_hits.values()), sum(e.stats.cache_misses.values())) for name, e in ENTRIES.items()}}
+print(json.dumps([stats, compiled]))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    stats, compiled = json.loads(run.stdout)
+    assert {name: misses for name, (_, misses) in stats.items()} == dict.fromkeys(ENTRIES, 0)
+    assert all(hits >= 1 for hits, _ in stats.values())
+    assert compiled == []
+    assert "Compiling" not in run.stderr
+
+
+class Started:
+    """The event that numba sends when it sets about compiling `entry` for a model."""
+
+    def __init__(self, entry, metric):
+        agent = krl.KernelUCBVI(bandwidth=1, representatives=None, horizon=2)
+        agent.start(gym.spaces.Box(0, 1, (2,), np.float64), gym.spaces.Discrete(2), 2)
+        space = krl.metrics.resolve_metric(metric).space(np.zeros(2), np.ones(2))
+        model = agent._model._replace(settings=agent._model.settings._replace(space=space))
+        self.data = {"dispatcher": entry, "args": (numba.typeof(model), numba.int64)}
+
+
+def test_compiling_is_announced(capsys):
+    """Before the pause, once, and with the reason."""
+    notice = CompileNotice()
+    notice.on_start(Started(perform, "euclidean"))
+    assert capsys.readouterr().err == "Compiling KernelExact (once; the result is kept) …\n"
+    notice.on_start(Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
+    assert capsys.readouterr().err == ""
+    notice.on_start(Started(perform, around))
+    assert "in each process anew, since it uses a function of yours" in capsys.readouterr().err
+
+
+def test_little_things_are_not_announced(capsys):
+    event = Started(perform, "euclidean")
+    event.data = {"dispatcher": around, "args": (numba.float64[:], numba.float64[:])}
+    CompileNotice().on_start(event)
+    event.data = {"dispatcher": around, "args": ()}
+    CompileNotice().on_start(event)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,415 @@
+"""Every agent through one interface: what `fit`, the read-outs, saving and driving by hand promise, for all alike."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
+
+import kernelrl as krl
+from kernelrl import storage
+from kernelrl.core.stream import episode_seed
+from kernelrl.envs import TwinRooms
+from small_envs import Counting, Halved, Line
+
+KERNEL = {"bandwidth": 0.1, "bonus_scale": 0.02, "representatives": None}
+
+# Every agent with each option that changes how it works; a new agent joins here.
+AGENTS = {
+    "KernelUCBVI": (krl.KernelUCBVI, KERNEL),
+    "KernelUCBVI per step": (krl.KernelUCBVI, {**KERNEL, "stationary": False}),
+    "KernelUCBVI interpolated": (krl.KernelUCBVI, {**KERNEL, "lipschitz": 2.0}),
+    "KernelUCBVI interpolated per step": (krl.KernelUCBVI, {**KERNEL, "lipschitz": (1.0, 0.9), "stationary": False}),
+    "KernelUCBVI each step": (krl.KernelUCBVI, {**KERNEL, "replan": "step", "stationary": False}),
+    "KernelUCBVI doubling": (krl.KernelUCBVI, {**KERNEL, "replan": "doubling"}),
+    "KernelUCBVI doubling interpolated": (krl.KernelUCBVI, {**KERNEL, "replan": "doubling", "lipschitz": 2.0}),
+    "GreedyKernelUCBVI": (krl.GreedyKernelUCBVI, {**KERNEL, "lipschitz": 2.0}),
+    "GreedyKernelUCBVI per step": (krl.GreedyKernelUCBVI, {**KERNEL, "lipschitz": (1.0, 0.9), "stationary": False}),
+    "RandomAgent": (krl.RandomAgent, {}),
+}
+CLASSES = {cls.__name__: (cls, options) for cls, options in reversed(AGENTS.values())}  # each agent once
+
+each_variant = pytest.mark.parametrize("variant", AGENTS)
+each_agent = pytest.mark.parametrize("agent", CLASSES)
+H, EPISODES, SEED = 20, 30, 7
+STEPS = (0, 9, H - 1)
+READ_OUTS = ("q_values", "values", "counts", "bonuses")
+
+
+def make(variant, **changes):
+    cls, options = AGENTS[variant]
+    return cls(**{**options, **changes})
+
+
+def make_env(**options):
+    """TwinRooms with goals that are soon found."""
+    return gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3, **options)
+
+
+def states_to_read():
+    """States anywhere and states where episodes pass, (8, 2)."""
+    anywhere = np.random.default_rng(0).random((4, 2)) * [2, 1]
+    return np.concatenate([anywhere, [[0.1, 0.1], [1.1, 0.1], [0.2, 0.1], [0.3, 0.3]]])
+
+
+def read(agent, states=None, steps=STEPS):
+    """All that can be read of an agent, by name and step."""
+    states = states_to_read() if states is None else states
+    out = {(name, h): getattr(agent, name)(states, step=h) for name in READ_OUTS for h in steps if hasattr(agent, name)}
+    return out | {("act", h): [agent.act(x, step=h) for x in states] for h in steps}
+
+
+def check_equal(one, other):
+    """To the last bit."""
+    assert one.keys() == other.keys()
+    for key in one:
+        assert np.array_equal(one[key], other[key]), key
+
+
+@functools.cache
+def whole(variant):
+    """History and read-outs of EPISODES episodes in one call, with the compiled driver."""
+    agent = make(variant)
+    history = agent.fit(make_env(), EPISODES, seed=SEED, driver="compiled")
+    return history, read(agent)
+
+
+@each_variant
+def test_history_and_read_outs(variant):
+    history, found = whole(variant)
+    assert isinstance(history, krl.History) and len(history) == EPISODES
+    assert history.returns.shape == history.lengths.shape == (EPISODES,)
+    assert history.returns.dtype == np.float64 and history.lengths.dtype == np.int64
+    assert (history.lengths == H).all()
+    assert history.first_episode == 0 and history.interrupted is False and history.seconds > 0
+    assert (history.returns >= 0).all() and (history.returns <= H).all() and history.returns.max() > 0
+    n = len(states_to_read())
+    for (name, h), values in found.items():
+        if name == "act":
+            assert all(isinstance(a, int) and 0 <= a < 4 for a in values)
+        else:
+            assert values.dtype == np.float64 and values.shape == ((n,) if name == "values" else (n, 4))
+        if name == "values":
+            assert (values <= H - h).all() and (values >= 0).all()
+    if "RandomAgent" not in variant:
+        assert any((found["values", h] < H - h - 0.5).any() for h in STEPS), (
+            "no value has moved: the other tests would see little"
+        )
+        assert (found["counts", 0] >= 0.01).all() and found["counts", 0].max() > 1
+
+
+@each_variant
+def test_drivers_agree_to_the_last_bit(variant):
+    history, found = whole(variant)
+    agent = make(variant)
+    other = agent.fit(make_env(), EPISODES, seed=SEED, driver="python")
+    assert np.array_equal(history.returns, other.returns)
+    assert np.array_equal(history.lengths, other.lengths)
+    check_equal(found, read(agent))
+
+
+@each_variant
+def test_fit_twice_is_fit_once(variant, tmp_path):
+    """Also with the other driver, across saving and loading, and with an empty call in between."""
+    history, found = whole(variant)
+    agent = make(variant)
+    parts = [agent.fit(make_env(), 11, seed=SEED, driver="compiled"), agent.fit(make_env(), 0)]
+    agent.save(tmp_path / "agent.krl")
+    agent = krl.load(tmp_path / "agent.krl")
+    assert agent.episodes == 11
+    parts += [agent.fit(make_env(), 6, driver="python"), agent.fit(make_env(), EPISODES - 17, seed=SEED)]
+    assert [part.first_episode for part in parts] == [0, 11, 11, 17]
+    assert [len(part) for part in parts] == [11, 0, 6, EPISODES - 17]
+    assert np.array_equal(np.concatenate([part.returns for part in parts]), history.returns)
+    assert agent.episodes == EPISODES
+    check_equal(found, read(agent))
+
+
+@each_variant
+def test_driving_by_hand_is_fit(variant):
+    history, found = whole(variant)
+    agent, env = make(variant), make_env()
+    agent.start(env.observation_space, env.action_space, horizon=H, seed=SEED)
+    returns = []
+    for k in range(EPISODES):
+        x, _ = env.reset(seed=int(episode_seed(SEED, k)))
+        agent.begin_episode()
+        total = 0.0
+        for h in itertools.count():
+            a = agent.choose(x, h)
+            y, r, terminated, truncated, _ = env.step(a)
+            agent.observe(x, a, r, y, h, terminated=terminated)
+            total += r
+            x = y
+            if terminated or truncated:
+                break
+        agent.end_episode()
+        returns.append(total)
+    assert agent.episodes == EPISODES
+    assert returns == history.returns.tolist()
+    check_equal(found, read(agent))
+
+
+@each_variant
+def test_seeds(variant):
+    history, found = whole(variant)
+    again = make(variant)
+    assert np.array_equal(again.fit(make_env(), EPISODES, seed=SEED).returns, history.returns)
+    check_equal(found, read(again))
+    other = make(variant).fit(make_env(), EPISODES, seed=SEED + 1)
+    assert not np.array_equal(other.returns, history.returns)
+
+
+@each_variant
+def test_reading_changes_nothing(variant):
+    history, found = whole(variant)
+    agent = make(variant)
+    first = agent.fit(make_env(), 15, seed=SEED)
+    before = {name: array.copy() for name, array in storage.arrays_of(agent._model)}
+    once, twice = read(agent, steps=range(H)), read(agent, steps=range(H))
+    check_equal(once, twice)
+    repr(agent)
+    for name, array in storage.arrays_of(agent._model):
+        last = name.rpartition(".")[2]
+        if last == "chain":  # its last row is scratch
+            assert np.array_equal(array[:-1], before[name][:-1])
+        elif last not in ("scratch", "buffer", "queues"):
+            assert np.array_equal(array, before[name]), name
+    second = agent.fit(make_env(), EPISODES - 15)
+    assert np.array_equal(np.concatenate([first.returns, second.returns]), history.returns)
+    check_equal(found, read(agent))
+
+
+def test_across_processes(tmp_path):
+    """Saved here, loaded and continued in another process, then loaded here again."""
+    chosen = ["KernelUCBVI interpolated", "GreedyKernelUCBVI"]
+    for i, variant in enumerate(chosen):
+        agent = make(variant)
+        agent.fit(make_env(), 13, seed=SEED)
+        agent.save(tmp_path / f"{i}.krl")
+    program = f"""
+import json, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+import kernelrl as krl
+from test_interface import make_env
+returns = []
+for i in range({len(chosen)}):
+    path = {str(tmp_path)!r} + f"/{{i}}.krl"
+    agent = krl.load(path)
+    returns.append(agent.fit(make_env(), {EPISODES - 13}).returns.tolist())
+    agent.save(path)
+print(json.dumps(returns))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    for i, (variant, returns) in enumerate(zip(chosen, json.loads(run.stdout), strict=True)):
+        history, found = whole(variant)
+        assert returns == history.returns[13:].tolist()
+        check_equal(found, read(krl.load(tmp_path / f"{i}.krl")))
+
+
+# -------------------------------------------------------------------------------------------------------------- rewards
+
+
+@each_agent
+@pytest.mark.parametrize("driver", ["compiled", "python"])
+def test_returns_are_in_the_environments_own_units(agent, driver):
+    cls, options = CLASSES[agent]
+    learner = cls(**options, reward_range=(-1, 2))
+    rewards = []
+
+    class Recording(gym.Wrapper):
+        def step(self, action):
+            step = self.env.step(action)
+            rewards.append(step[1])
+            return step
+
+    env = make_env() if driver == "compiled" else Recording(make_env())
+    history = learner.fit(env, 12, seed=SEED, driver=driver)
+    assert history.returns.min() >= 0 and history.returns.max() > 1  # rewards of TwinRooms are in [0, 1]
+    if rewards:
+        assert np.array_equal(history.returns, [sum(rewards[k * H : (k + 1) * H]) for k in range(12)])
+    other = cls(**options, reward_range=(-1, 2))
+    assert np.array_equal(other.fit(make_env(), 12, seed=SEED).returns, history.returns)
+
+
+@each_agent
+def test_rewards_in_another_unit_make_the_same_run(agent):
+    """Four times the reward and four times the range: exact in binary, so equal to the last bit."""
+    cls, options = CLASSES[agent]
+    plain, scaled = cls(**options), cls(**options, reward_range=(0, 4))
+    one = plain.fit(make_env(), 12, seed=SEED)
+    other = scaled.fit(TransformReward(make_env(), lambda r: 4 * r), 12, seed=SEED)
+    assert np.array_equal(4 * one.returns, other.returns) and one.returns.max() > 0
+    check_equal(read(plain), read(scaled))
+
+
+# ------------------------------------------------------------------------------------------------- drivers and wrappers
+
+
+@each_agent
+def test_a_wrapper_of_the_users_is_obeyed(agent):
+    cls, options = CLASSES[agent]
+    for env in (Halved(make_env()), TransformReward(make_env(), lambda r: 0.5 * r), TimeLimit(Halved(make_env()), 20)):
+        learner = cls(**options, reward_range=(0, 0.5))
+        history = learner.fit(env, 5, seed=SEED)
+        assert np.array_equal(2 * history.returns, cls(**options).fit(make_env(), 5, seed=SEED).returns)
+        assert history.returns.max() > 0
+        with pytest.raises(ValueError, match=r'driver: only environments of this package.*driver="python"'):
+            learner.fit(env, 1, driver="compiled")
+        assert learner.episodes == 5
+
+
+def test_auto_takes_the_compiled_driver_where_it_can(monkeypatch):
+    def refuse(self, action):
+        raise AssertionError("the Python driver was used")
+
+    bare = make_env().unwrapped
+    monkeypatch.setattr(TwinRooms, "step", refuse)
+    for env in (make_env(), make_env(disable_env_checker=True), TimeLimit(OrderEnforcing(bare), 20)):
+        assert len(krl.RandomAgent().fit(env, 3, seed=0)) == 3
+    for env in (Counting(make_env()), TimeLimit(Counting(bare), 20)):
+        with pytest.raises(AssertionError, match="Python driver"):
+            krl.RandomAgent().fit(env, 3, seed=0)
+
+
+def test_a_subclass_of_an_environment_is_not_taken_for_it():
+    class Lazy(TwinRooms):
+        def step(self, action):
+            state, _, *rest = super().step(action)
+            return state, 0.75, *rest
+
+    history = krl.RandomAgent().fit(TimeLimit(Lazy(), 20), 2, seed=0)
+    assert history.returns.tolist() == [15.0, 15.0]
+
+
+# --------------------------------------------------------------------------------------------------- other environments
+
+LINE = {"bandwidth": 0.1, "bonus_scale": 0.01, "representatives": None, "reward_range": (-1, 2), "horizon": 6}
+
+
+def line_agent(name, **changes):
+    cls, options = CLASSES[name]
+    if "bandwidth" not in options:
+        return cls(horizon=6, reward_range=(-1, 2))
+    return cls(**{**LINE, "lipschitz": options.get("lipschitz"), **changes})
+
+
+@each_agent
+def test_actions_that_do_not_begin_at_zero(agent):
+    plain, shifted = line_agent(agent), line_agent(agent)
+    here, there = Line(actions=3), Line(actions=3, first=5)
+    one, other = plain.fit(here, 15, seed=1), shifted.fit(there, 15, seed=1)
+    assert np.array_equal(one.returns, other.returns)
+    assert set(there.taken) == {5, 6, 7}
+    assert [a - 5 for a in there.taken] == here.taken
+    states = np.linspace(0, 1, 5)[:, None]
+    for h in range(6):
+        assert np.array_equal(plain.values(states, step=h), shifted.values(states, step=h))
+        assert [a + 5 for a in (plain.act(x, step=h) for x in states)] == [shifted.act(x, step=h) for x in states]
+    with pytest.raises(ValueError, match="action must be one of 5 … 7"):
+        shifted.observe([0.5], 0, 0.0, [0.5], 0)
+
+
+@each_agent
+def test_episodes_that_terminate(agent, tmp_path):
+    learner = line_agent(agent)
+    env = Line(ends=True)
+    history = learner.fit(env, 40, seed=3)
+    assert history.lengths.min() < 6 and history.lengths.max() == 6
+    assert history.lengths.sum() == len(env.taken)
+    learner.save(tmp_path / "agent.krl")
+    twin = krl.load(tmp_path / "agent.krl")
+    assert np.array_equal(learner.fit(Line(ends=True), 10).returns, twin.fit(Line(ends=True), 10).returns)
+
+
+@pytest.mark.parametrize("agent", ["KernelUCBVI", "GreedyKernelUCBVI"])
+def test_nothing_comes_after_termination(agent):
+    """The value after it is zero; after a time limit it is not."""
+    values = []
+    for terminated in (True, False):
+        learner = line_agent(agent, bonus_scale=0.0, lipschitz=0.0)
+        learner.start(gym.spaces.Box(0, 1, (1,), np.float64), gym.spaces.Discrete(1), 6, seed=0)
+        for _ in range(30):
+            learner.begin_episode()
+            learner.observe([0.5], 0, 2.0, [0.5], 0, terminated=terminated)
+            learner.end_episode()
+        learner.begin_episode()
+        values.append(learner.q_values([[0.5]], step=0)[0, 0])
+    assert values[0] == pytest.approx(1.0, rel=1e-3)  # the reward of 2, mapped
+    assert values[1] > 1.5
+
+
+@each_agent
+@pytest.mark.parametrize("horizon", [5, 20, 30])
+def test_horizon_and_time_limit(agent, horizon):
+    """An episode ends at the one that comes first, whichever driver."""
+    cls, options = CLASSES[agent]
+    returns = []
+    for driver in ("compiled", "python"):
+        learner = cls(**options, horizon=horizon)
+        history = learner.fit(make_env(), 8, seed=2, driver=driver)
+        assert (history.lengths == min(horizon, 20)).all()
+        assert learner.values([[0.5, 0.5]], step=horizon - 1).shape == (1,)
+        returns.append(history.returns)
+    assert np.array_equal(*returns)
+
+
+@pytest.mark.parametrize("driver", ["compiled", "python"])
+def test_without_a_wrapper_nothing_truncates(driver):
+    bare = make_env().unwrapped
+    assert krl.RandomAgent(horizon=33).fit(bare, 2, seed=0, driver=driver).lengths.tolist() == [33, 33]
+    bare = make_env(max_episode_steps=-1)  # Gymnasium's way to leave the wrapper out
+    assert krl.RandomAgent(horizon=33).fit(bare, 2, seed=0, driver=driver).lengths.tolist() == [33, 33]
+
+
+@pytest.mark.parametrize("driver", ["compiled", "python"])
+def test_the_smallest_time_limit_counts(driver):
+    env = TimeLimit(make_env(max_episode_steps=12), 9)
+    assert krl.RandomAgent().fit(env, 2, seed=0, driver=driver).lengths.tolist() == [9, 9]
+    env = TimeLimit(make_env(max_episode_steps=12), 15)
+    assert krl.RandomAgent().fit(env, 2, seed=0, driver=driver).lengths.tolist() == [12, 12]
+
+
+@each_agent
+def test_single_precision_observations(agent):
+    """Where the state is float32, so are the bounds; nothing is made of the rounding."""
+    env = Line(dtype=np.float32)
+    env.observation_space = gym.spaces.Box(np.float32(0.0), np.float32(1.0), (1,), np.float32)
+    learner = line_agent(agent)
+    history = learner.fit(env, 10, seed=1)
+    assert (history.lengths == 6).all()
+
+
+@each_agent
+def test_progress_is_shown_when_asked_for(agent, capsys):
+    cls, options = CLASSES[agent]
+    cls(**options).fit(make_env(), 3, seed=0, progress=False)
+    cls(**options).fit(make_env(), 3, seed=0)  # standard error is no terminal here
+    assert cls.__name__ not in capsys.readouterr().err
+    cls(**options).fit(make_env(), 3, seed=0, progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert cls.__name__ in captured.err and "3/3" in captured.err
+
+
+@each_agent
+def test_a_seed_is_drawn_when_none_is_given(agent):
+    cls, options = CLASSES[agent]
+    runs = [cls(**options).fit(make_env(), 6).returns.tolist() for _ in range(3)]
+    assert runs[0] != runs[1] or runs[1] != runs[2]
+
+
+@each_agent
+def test_repr_shows_the_settings(agent):
+    cls, options = CLASSES[agent]
+    text = repr(cls(**options, horizon=7))
+    assert text.startswith(f"{cls.__name__}(") and "horizon=7" in text and "reward_range=(0.0, 1.0)" in text

@@ -1,0 +1,369 @@
+"""Saving and loading: everything comes back, nothing is lost when writing fails, and bad files say what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+from numba import njit
+
+import kernelrl as krl
+import user_functions
+from kernelrl import storage
+
+KERNEL = {"bandwidth": 0.1, "representatives": None}
+
+
+def started(seed=3, **options):
+    """An agent with a little data."""
+    agent = krl.GreedyKernelUCBVI(**{**KERNEL, "lipschitz": 1.0, "bonus_scale": 0.05, **options})
+    agent.fit(gym.make("kernelrl/TwinRooms-v0"), 4, seed=seed)
+    return agent
+
+
+def values(agent):
+    return agent.q_values(np.random.default_rng(0).random((5, 2)), step=2).tolist()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "agent.krl"
+    started().save(path)
+    return path
+
+
+# ------------------------------------------------------------------------------------------------------ what comes back
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "tricube", "metric": "manhattan", "bonus": "simplified", "horizon": 9},
+        {"kernel": krl.kernels.Gaussian(), "metric": krl.metrics.Lp(math.inf)},
+        {"kernel": krl.kernels.ExponentialPower(3.7), "metric": krl.metrics.Lp(1.5, scale=[0.1, 1 / 3])},
+        {"kernel": krl.kernels.Outside("cosine"), "metric": krl.metrics.Lp(3, scale="box")},
+        {"metric": krl.metrics.Lp(2, scale=0.25), "lipschitz": (0.1, 1 / 3)},
+        {"lipschitz": [1, 2, 3], "stationary": False},
+        {"lipschitz": np.array([0.1, 0.2, 0.3]), "replan": "doubling"},
+        {"lipschitz": 2, "reward_range": (-1.1, 2.3), "regularization": 1 / 3, "bonus_scale": 0.1 + 0.2},
+        {"metric": user_functions.around},
+        {"metric": krl.metrics.Custom(user_functions.Namespace.around)},
+        {"metric": krl.metrics.Folded(user_functions.mirror, krl.metrics.Lp(1, scale=[2.0, 3.0]))},
+        {"metric": krl.metrics.Folded(krl.envs.twin_rooms_fold), "replan": "step"},
+    ],
+)
+def test_all_hyper_parameters(options, tmp_path):
+    agent = krl.KernelUCBVI(**{**KERNEL, **options})
+    agent.save(tmp_path / "agent.krl")
+    twin = krl.load(tmp_path / "agent.krl")
+    assert type(twin) is krl.KernelUCBVI
+    for name in agent._hyper_parameters:
+        one, other = getattr(agent, name), getattr(twin, name)
+        assert one == other and type(one) is type(other), name
+    assert repr(twin) == repr(agent)
+
+
+@pytest.mark.parametrize("make", [lambda **options: krl.KernelUCBVI(**KERNEL, **options), krl.RandomAgent])
+def test_not_started(make, tmp_path):
+    make(horizon=5).save(tmp_path / "agent.krl")
+    agent = krl.load(tmp_path / "agent.krl")
+    assert agent.episodes == 0 and agent.horizon == 5
+    with pytest.raises(RuntimeError, match="has not been started"):
+        agent.act([0.1, 0.1], step=0)
+    history = agent.fit(gym.make("kernelrl/TwinRooms-v0"), 3, seed=1)
+    assert np.array_equal(history.returns, make(horizon=5).fit(gym.make("kernelrl/TwinRooms-v0"), 3, seed=1).returns)
+
+
+def test_unbounded_states(tmp_path):
+    low, high = np.array([-math.inf, 0.1]), np.array([math.inf, 1 / 3])
+    space = gym.spaces.Box(low, high, dtype=np.float64)
+    agent = krl.GreedyKernelUCBVI(**KERNEL, lipschitz=1.0)
+    agent.start(space, gym.spaces.Discrete(2, start=-1), 3, seed=5)
+    agent.begin_episode()
+    agent.observe([-40.0, 0.2], -1, 0.5, [77.0, 0.3], 0)
+    agent.end_episode()
+    agent.save(tmp_path / "agent.krl")
+    twin = krl.load(tmp_path / "agent.krl")
+    assert np.array_equal(twin._low, low) and np.array_equal(twin._high, high)
+    states = [[-40.0, 0.2], [77.0, 0.3], [1e6, 0.1]]
+    assert np.array_equal(agent.q_values(states, step=0), twin.q_values(states, step=0))
+    assert twin.choose(states[0], 0) in (-1, 0)
+
+
+def test_states_of_another_shape(tmp_path):
+    agent = krl.RandomAgent(horizon=2)
+    agent.start(gym.spaces.Box(0.0, 1.0, (2, 3), np.float32), gym.spaces.Discrete(3), 2, seed=1)
+    agent.save(tmp_path / "agent.krl")
+    assert krl.load(tmp_path / "agent.krl").values(np.zeros((4, 2, 3)), step=1).shape == (4,)
+
+
+def test_everything_of_the_state(tmp_path):
+    """Every array, the random stream among them."""
+    agent = started()
+    agent.save(tmp_path / "agent.krl")
+    twin = krl.load(tmp_path / "agent.krl")
+    arrays = dict(storage.arrays_of(agent._model))
+    others = dict(storage.arrays_of(twin._model))
+    assert "stream" in arrays and arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        assert np.array_equal(array, others[name], equal_nan=True) and array.dtype == others[name].dtype, name
+        assert others[name].flags.c_contiguous and others[name].flags.writeable
+        assert not np.shares_memory(array, others[name])
+    assert twin.episodes == 4 and twin._seed == 3
+
+
+def test_saving_again_gives_the_same_file(tmp_path, saved):
+    agent = krl.load(saved)
+    agent.save(tmp_path / "again.krl")
+    with zipfile.ZipFile(saved) as one, zipfile.ZipFile(tmp_path / "again.krl") as other:
+        assert one.namelist() == other.namelist()
+        assert all(one.read(name) == other.read(name) for name in one.namelist())
+
+
+@pytest.mark.parametrize("kind", [str, os.fspath, lambda path: path])
+def test_paths(kind, tmp_path):
+    krl.RandomAgent().save(kind(tmp_path / "with space é.krl"))
+    assert isinstance(krl.load(kind(tmp_path / "with space é.krl")), krl.RandomAgent)
+
+
+def test_no_pickle(saved):
+    """Only JSON and arrays that NumPy reads without pickle."""
+    with zipfile.ZipFile(saved) as archive:
+        names = archive.namelist()
+        assert names[0] == "kernelrl.json" and all(name.endswith(".npy") for name in names[1:]) and len(names) > 10
+        header = json.loads(archive.read("kernelrl.json"))
+        for name in names[1:]:
+            array = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
+            assert array.dtype != object
+    assert header["format"] == storage.FORMAT and header["version"] == krl.__version__
+    assert header["agent"] == "GreedyKernelUCBVI"
+
+
+# -------------------------------------------------------------------------------------------------------- writing fails
+
+
+@pytest.mark.parametrize("moment", ["arrays", "sync", "replace"])
+def test_a_failure_leaves_the_old_file(moment, tmp_path, monkeypatch):
+    path = tmp_path / "agent.krl"
+    old = started(seed=1)
+    old.save(path)
+    before = path.read_bytes()
+    new = started(seed=2)
+
+    def fail(*arguments, **options):
+        raise OSError("no space left on device")
+
+    if moment == "arrays":
+        write = np.lib.format.write_array
+        written = []
+
+        def write_some(entry, array, **options):
+            written.append(1)
+            return fail() if len(written) == 5 else write(entry, array, **options)
+
+        monkeypatch.setattr(np.lib.format, "write_array", write_some)
+    else:
+        monkeypatch.setattr(os, "fsync" if moment == "sync" else "replace", fail)
+    with pytest.raises(OSError, match="no space left"):
+        new.save(path)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["agent.krl"]
+    assert values(krl.load(path)) == values(old)
+    new.save(path)  # and now it works
+    assert values(krl.load(path)) == values(new) != values(old)
+    assert os.listdir(tmp_path) == ["agent.krl"]
+
+
+def test_directory_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        krl.RandomAgent().save(tmp_path / "nowhere" / "agent.krl")
+
+
+# -------------------------------------------------------------------------------------------------------- reading fails
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"path: there is no file .*absent\.krl"):
+        krl.load(tmp_path / "absent.krl")
+    with pytest.raises(FileNotFoundError, match="path: there is no file"):
+        krl.load(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_cut_short(share, saved, tmp_path):
+    content = saved.read_bytes()
+    path = tmp_path / "short.krl"
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"path: .*short\.krl is not a saved kernelrl agent, or it is damaged or cut"):
+        krl.load(path)
+
+
+@pytest.mark.parametrize("content", [b"some text\n", b"", b"\x93NUMPY\x01\x00", b"PK\x03\x04 and no more"])
+def test_another_kind_of_file(content, tmp_path):
+    path = tmp_path / "foreign.krl"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"path: .*foreign\.krl is not a saved kernelrl agent"):
+        krl.load(path)
+
+
+def test_another_zip_file(tmp_path):
+    np.savez(tmp_path / "arrays.npz", x=np.zeros(3))
+    with pytest.raises(ValueError, match=r"path: .*arrays\.npz is a zip file, but not a saved kernelrl agent"):
+        krl.load(tmp_path / "arrays.npz")
+
+
+def state_of(agent):
+    """All that the file holds, to compare."""
+    arrays = {name: array.tolist() for name, array in storage.arrays_of(agent._model)}
+    return repr(agent), agent.episodes, agent._seed, agent._steps, agent._low.tolist(), agent._high.tolist(), arrays
+
+
+def damage(path, content, places, expected):
+    """Change one byte after the other; return how often that was noticed."""
+    noticed = 0
+    for place in places:
+        for mask in (1 << (place % 8), 0xFF):
+            damaged = bytearray(content)
+            damaged[place] ^= mask
+            path.write_bytes(damaged)
+            try:
+                agent = krl.load(path)
+            except ValueError as error:
+                assert str(path) in str(error), f"byte {place}"
+                noticed += 1
+            else:
+                assert state_of(agent) == expected, f"byte {place} changed the agent"
+    return noticed
+
+
+def test_any_damaged_byte_is_noticed_or_harmless(tmp_path):
+    """Never another kind of error, and never an agent that differs."""
+    agent, path = krl.RandomAgent(), tmp_path / "agent.krl"
+    agent.fit(gym.make("kernelrl/TwinRooms-v0"), 4, seed=3)
+    agent.save(path)
+    content = path.read_bytes()
+    assert damage(path, content, range(len(content)), state_of(agent)) > len(content)
+
+
+def test_damage_to_an_agent_with_data(saved, tmp_path):
+    content = saved.read_bytes()
+    places = np.random.default_rng(0).integers(len(content), size=15)
+    assert damage(tmp_path / "agent.krl", content, places.tolist(), state_of(krl.load(saved))) > 15
+
+
+def rewritten(saved, path, change=None, drop=None, replace=None):
+    """A copy of the file with another header, without an array, or with another one in its place."""
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "kernelrl.json" and change:
+                content = json.dumps({**json.loads(content), **change}).encode()
+            if replace and name == f"{replace[0]}.npy":
+                file = io.BytesIO()
+                np.save(file, replace[1])
+                content = file.getvalue()
+            if name != f"{drop}.npy":
+                new.writestr(name, content)
+    return path
+
+
+def test_newer_format(saved, tmp_path):
+    path = rewritten(saved, tmp_path / "newer.krl", {"format": storage.FORMAT + 1, "version": "9.8.7"})
+    with pytest.raises(
+        ValueError, match=r"path: .*newer\.krl was saved by a newer version of kernelrl \(9\.8\.7.*upgrade"
+    ):
+        krl.load(path)
+
+
+def test_unknown_agent(saved, tmp_path):
+    path = rewritten(saved, tmp_path / "other.krl", {"agent": "Alphabet"})
+    with pytest.raises(ValueError, match=r"path: .*other\.krl holds an agent of class 'Alphabet'"):
+        krl.load(path)
+
+
+def test_missing_array(saved, tmp_path):
+    path = rewritten(saved, tmp_path / "partial.krl", drop="samples.reward")
+    with pytest.raises(ValueError, match=r"path: .*partial\.krl is damaged: .*samples\.reward"):
+        krl.load(path)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(7, np.float32), np.zeros((2, 2))])
+def test_array_of_another_type(wrong, saved, tmp_path):
+    path = rewritten(saved, tmp_path / "partial.krl", replace=("samples.reward", wrong))
+    with pytest.raises(ValueError, match=r"path: .*partial\.krl is damaged: array samples\.reward has type"):
+        krl.load(path)
+
+
+def test_objects_are_not_unpickled(saved, tmp_path):
+    path = rewritten(saved, tmp_path / "pickle.krl", replace=("samples.reward", np.array([{}], object)))
+    with pytest.raises(ValueError, match=r"path: .*pickle\.krl.*allow_pickle=False"):
+        krl.load(path)
+
+
+# ------------------------------------------------------------------------------------------------------------ functions
+
+
+def local_metric():
+    @njit
+    def inside(x, y):
+        return abs(x[0] - y[0])
+
+    return inside
+
+
+def of_main():
+    """A function as a script would have it."""
+
+    @njit
+    def around(x, y):
+        return abs(x[0] - y[0])
+
+    plain = getattr(around, "py_func", around)
+    plain.__module__, plain.__qualname__ = "__main__", "around"
+    return around
+
+
+def of_a_module_that_is_gone():
+    function = local_metric()
+    plain = getattr(function, "py_func", function)
+    plain.__module__, plain.__qualname__ = "no_such_module", "inside"
+    return function
+
+
+@pytest.mark.parametrize("make", [local_metric, of_main, of_a_module_that_is_gone])
+@pytest.mark.parametrize("wrap", [krl.metrics.Custom, None])
+def test_functions_that_cannot_be_imported(make, wrap, tmp_path):
+    function, path = make(), tmp_path / "agent.krl"
+    krl.KernelUCBVI(**KERNEL, metric=function).save(path)
+    with pytest.raises(
+        ValueError, match=r"^metric: the agent was saved with the function .*krl\.load\(path, metric=…\)"
+    ):
+        krl.load(path)
+    agent = krl.load(path, metric=wrap(function) if wrap else function)
+    assert agent.metric == krl.metrics.Custom(function)
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="no function is compiled with the JIT disabled")
+def test_functions_are_named_by_where_they_are(tmp_path):
+    krl.KernelUCBVI(**KERNEL, metric=user_functions.around).save(tmp_path / "agent.krl")
+    with zipfile.ZipFile(tmp_path / "agent.krl") as archive:
+        stored = json.loads(archive.read("kernelrl.json"))["hyper_parameters"]["metric"]
+    assert stored == {"kind": "custom", "function": "user_functions:around"}
+
+
+def test_only_functions_can_be_given_on_loading(saved):
+    with pytest.raises(TypeError, match=r"bandwidth was saved with the agent .* cannot be changed on loading"):
+        krl.load(saved, bandwidth=0.3)
+    with pytest.raises(TypeError, match="metric was saved with the agent"):
+        krl.load(saved, metric="manhattan")
+    with pytest.raises(TypeError, match="size is not a hyper-parameter of GreedyKernelUCBVI"):
+        krl.load(saved, size=3)
