@@ -36,7 +36,7 @@ lint: setup  ## check style, formatting and types
 	@$(BIN)/mypy
 
 coverage: setup  ## run the core's tests without compilation and show which lines they reach
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core --cov=kernelrl.core --cov-report=term-missing:skip-covered
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core --cov=src/kernelrl/core --cov=src/kernelrl/algorithms --cov-report=term-missing:skip-covered
 
 bench: setup  ## run every benchmark; bench-NAME runs benchmarks/NAME.py
 	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"

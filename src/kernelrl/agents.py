@@ -42,8 +42,8 @@ class KernelAgent(Agent):
         reward_range: tuple[float, float],
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
-        self.bandwidth = positive("bandwidth", bandwidth)
-        self.regularization = positive("regularization", regularization)
+        self.bandwidth = positive("bandwidth", bandwidth, least=1e-100, most=1e100)
+        self.regularization = positive("regularization", regularization, least=1e-100, most=1e100)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.kernel = kernel
         self.metric = resolve_metric(metric)
@@ -82,12 +82,17 @@ class KernelAgent(Agent):
         return new(settings, stream, *self._box, *self._cells)
 
     def _warn_of_axes(self, low: Floats, high: Floats) -> None:
-        widths = high - low
-        widths = widths[np.isfinite(widths) & (widths > 0)]
-        if getattr(self.metric, "scale", 0) is None and widths.size and widths.max() > 10 * widths.min():
+        with np.errstate(over="ignore"):
+            widths = high - low
+        if getattr(self.metric, "scale", 0) is not None or not (np.isfinite(widths) & (widths > 0)).all():
+            return
+        if widths.max() > 10 * widths.min():
+            remedy = 'krl.metrics.Lp(2, scale="box") divides each by its width'
+            if widths.max() > 1e30:
+                remedy = "krl.metrics.Lp(2, scale=[…]) divides each by a number of yours"
             warnings.warn(
                 "metric: the state space's axes differ more than tenfold in width, and the metric takes them as they "
-                'are; metric=krl.metrics.Lp(2, scale="box") divides each by its width',
+                f"are; metric={remedy}",
                 UserWarning,
                 stacklevel=2,
             )
@@ -213,7 +218,7 @@ class RandomAgent(Agent):
         return int.from_bytes(digest, "little") % self._actions
 
 
-def positive(name: str, value: Any, zero: bool = False) -> float:
+def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
     """`value` as a finite float above 0 (or from 0 on), or an error that names it."""
     try:
         number = float(value)
@@ -221,6 +226,8 @@ def positive(name: str, value: Any, zero: bool = False) -> float:
         number = math.nan
     if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
         raise ValueError(f"{name} must be a finite number {'of at least' if zero else 'above'} 0, got {value!r}")
+    if not least <= number <= most:
+        raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
     return number
 
 

@@ -26,11 +26,12 @@ from kernelrl.core.buckets import (
 from kernelrl.core.metrics import Lp
 from naive import metrics as naive
 
-add_point, near, all_chunks, size_of, found, distances_in, point_at, total_and_dot, lanes = (
+add_point, near, near_too, all_chunks, size_of, found, distances_in, point_at, total_and_dot, lanes = (
     callable_from_python(getattr(module, name))
     for name in (
         "add_point",
         "near",
+        "near_too",
         "all_chunks",
         "size_of",
         "found",
@@ -111,6 +112,21 @@ def test_search_misses_nothing(some, data):
     assert there <= set(some.slots[mine].tolist()), "a point of another list was found"
     rho = naive.lp(some.space.p)(u[None], some.points)[0] if len(some.points) else np.zeros(0)
     assert set(some.slots[mine & (rho <= radius * (1 - 1e-12))].tolist()) <= there
+
+
+def test_searches_one_behind_the_other():
+    some = Filled(1, n=500)
+    u, radius = np.array([0.1, 0.2]), 0.4
+    apart = [
+        [found(some.buckets, i) for i in range(near(some.buckets, some.space, w, u, radius))] for w in range(LISTS)
+    ]
+    ends, n = [], 0
+    for which in range(LISTS):
+        n = near_too(some.buckets, some.space, which, u, radius, n)
+        ends.append(n)
+    together = [found(some.buckets, i) for i in range(n)]
+    assert ends == np.cumsum([len(chunks) for chunks in apart]).tolist() and n > 3
+    assert together == [chunk for chunks in apart for chunk in chunks]
 
 
 def test_search_leaves_out_what_is_far():
@@ -239,7 +255,8 @@ def test_distances_within_a_chunk(n, p):
 
 
 def test_lanes():
-    assert [lanes(n) for n in (0, 1, 7, 8, 9, 64)] == [0, 8, 8, 8, 16, 64]
+    assert [lanes(n) for n in range(WIDTH + 1)] == [-(-n // LANES) * LANES for n in range(WIDTH + 1)]
+    assert WIDTH % LANES == NARROW % LANES == 0  # or work on whole lanes would leave the chunk
 
 
 @pytest.mark.parametrize("n", [0, 1, 8, 24, WIDTH])

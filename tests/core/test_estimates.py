@@ -13,16 +13,9 @@ from kernelrl.core.buckets import WIDTH
 from naive.estimates import simplified_bonus
 from pools import BETA, CASES, LISTS, H, Pool
 
-add_change, add_weights, bonus_at, counts_at, renew_targets, row_sums_at, sums_at, weight_between = (
-    callable_from_python(getattr(module, name)) for name in module.__all__
-)
-
-each_case = pytest.mark.parametrize("case", CASES)
-TOLERANCE = {"rtol": 1e-12, "atol": 1e-14}
-
-
-def test_the_functions_are_those_meant():
-    assert module.__all__ == [
+add_change, add_weights, bonus_at, counts_at, renew_targets, row_sums_at, sums_at, targets_at, weight_between = (
+    callable_from_python(getattr(module, name))
+    for name in (
         "add_change",
         "add_weights",
         "bonus_at",
@@ -30,8 +23,13 @@ def test_the_functions_are_those_meant():
         "renew_targets",
         "row_sums_at",
         "sums_at",
+        "targets_at",
         "weight_between",
-    ]
+    )
+)
+
+each_case = pytest.mark.parametrize("case", CASES)
+TOLERANCE = {"rtol": 1e-12, "atol": 1e-14}
 
 
 @each_case
@@ -45,6 +43,21 @@ def test_sums(case, n):
             w = some.weights(u, which)
             C, T = sums_at(some.settings, some.buckets, which, u, G)
             assert_allclose([C, T], [BETA + w.sum(), w @ values], **TOLERANCE)
+
+
+@each_case
+@pytest.mark.parametrize("h", [0, H - 1])
+def test_targets(case, h):
+    """T/C + B for every action at once."""
+    some = Pool(case, n=400, cell=0.1)
+    values = some.rng.random(400)
+    G, q = some.spread(values), np.zeros(LISTS)
+    for u in some.places():
+        targets_at(some.settings, some.buckets, G, u, h, q)
+        for which in range(LISTS):
+            w = some.weights(u, which)
+            C = BETA + w.sum()
+            assert_allclose(q[which], w @ values / C + simplified_bonus(C, H - h, 0.3), **TOLERANCE)
 
 
 @each_case

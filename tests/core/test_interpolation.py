@@ -175,15 +175,14 @@ def test_giving():
 @given(st.data())
 def test_anything_above_is_never_silent_about_a_point_that_would_be_lowered(data):
     n = data.draw(st.sampled_from([8, 16, 64]))
-    value = st.floats(0, R, allow_subnormal=False)
-    values = np.array(data.draw(st.lists(value, min_size=n, max_size=n)))
-    square = st.one_of(st.sampled_from([0.0, 1.0, 1e300, math.inf]), st.floats(0, 4, allow_subnormal=False))
-    squares = np.array(data.draw(st.lists(square, min_size=n, max_size=n)))
+    size = data.draw(st.integers(1, n))  # the rest is padding, infinitely far away
+    value, distance = st.floats(0, R, allow_subnormal=False), st.floats(0, 4, allow_subnormal=False)
+    values = np.array(data.draw(st.lists(value, min_size=size, max_size=size)) + [0.0] * (n - size))
+    squares = np.array(data.draw(st.lists(distance, min_size=size, max_size=size)) + [math.inf] * (n - size)) ** 2
     height = data.draw(st.one_of(st.sampled_from([0.0, R]), value))
     L = data.draw(st.sampled_from([0.0, 0.5, 2.0]))
-    reach = np.array([0.0 if L == 0.0 else L * math.sqrt(square) for square in squares])
-    below = values - (height + reach)  # by how much each would be lowered
-    with np.errstate(invalid="ignore"):  # 0·∞ where the padding is infinitely far away and L = 0
+    below = values[:size] - (height + L * np.sqrt(squares[:size]))  # by how much each would be lowered
+    with np.errstate(invalid="ignore"):  # 0·∞ in the padding where L = 0
         found = anything_above(np.stack([np.full(n, -1.0), values]), 1, n, squares, height, L * L)
     if below.max() > 1e-6:
         assert found

@@ -41,6 +41,7 @@ from kernelrl.core.buckets import (
     found,
     grow_buckets,
     lengthen,
+    more,
     near,
     new_buckets,
     number_of_chunks,
@@ -51,6 +52,7 @@ from kernelrl.core.compile import inner
 from kernelrl.core.estimates import bonus_at, counts_at, targets_at
 from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.core.metrics import embed
+from kernelrl.core.prefetch import AHEAD, prefetch_chunk
 from kernelrl.core.samples import (
     Samples,
     Settings,
@@ -117,12 +119,12 @@ def has_room_greedy(model):
 def grow_greedy(model):
     H = model.settings.horizon
     if sample_room(model.samples) < H:
-        model = model._replace(samples=grow_samples(model.samples, 2 * model.samples.reward.size))
+        model = model._replace(samples=grow_samples(model.samples, more(model.samples.reward.size)))
     if chunks_left(model.S) < H:
-        chunks = 2 * number_of_chunks(model.S)
+        chunks = more(number_of_chunks(model.S))
         model = model._replace(S=grow_buckets(model.S, chunks), G=lengthen(model.G, chunks, 1))
     if chunks_left(model.Y) < H:
-        chunks = 2 * number_of_chunks(model.Y)
+        chunks = more(number_of_chunks(model.Y))
         model = model._replace(
             Y=grow_buckets(model.Y, chunks),
             V=lengthen(model.V, chunks, 1),
@@ -130,7 +132,7 @@ def grow_greedy(model):
             reward=lengthen(model.reward, chunks, 0),
         )
     if chunks_left(model.cones) < H:
-        chunks = 2 * number_of_chunks(model.cones)
+        chunks = more(number_of_chunks(model.cones))
         model = model._replace(
             cones=grow_buckets(model.cones, chunks),
             height=lengthen(model.height, chunks, 0),
@@ -208,8 +210,11 @@ def lower(model, u, h, target):
         return  # V_0 is nobody's next value
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
     V, G = model.V[row(settings, h)], model.G[row(settings, h - 1)]
-    for i in range(near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))):
+    count = near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))
+    for i in range(count):
         chunk = found(Y, i)
+        if i + AHEAD < count:
+            prefetch_chunk(Y.points, V, found(Y, i + AHEAD), NARROW)
         if not anything_above(V, chunk, distances_in(Y, settings.space, chunk, u), Y.buffer, target, L * L):
             continue
         for place in range(size_of(Y, chunk)):

@@ -16,6 +16,7 @@ from kernelrl.core.buckets import (
     chunks_left,
     grow_buckets,
     lengthen,
+    more,
     new_buckets,
     number_of_chunks,
     payload,
@@ -92,11 +93,11 @@ def has_room_kernel(model):
 @grow.implement_plain(KernelExact)
 def grow_kernel(model):
     if sample_room(model.samples) < model.settings.horizon:
-        model = model._replace(samples=grow_samples(model.samples, 2 * model.samples.reward.size))
+        model = model._replace(samples=grow_samples(model.samples, more(model.samples.reward.size)))
     need = model.settings.horizon + model.samples.number[0] - model.planned[0]
     entries = []
     if chunks_left(model.S) < need:
-        chunks = 2 * number_of_chunks(model.S)
+        chunks = more(number_of_chunks(model.S))
         model = model._replace(
             S=grow_buckets(model.S, chunks),
             G=lengthen(model.G, chunks, 1),
@@ -107,7 +108,7 @@ def grow_kernel(model):
         )
         entries += [chunks] if model.settings.interpolate else []
     if chunks_left(model.Y) < need:
-        chunks = 2 * number_of_chunks(model.Y)
+        chunks = more(number_of_chunks(model.Y))
         model = model._replace(
             Y=grow_buckets(model.Y, chunks),
             V=lengthen(model.V, chunks, 1),

@@ -33,6 +33,7 @@ __all__ = [
     "grow_buckets",
     "lanes",
     "lengthen",
+    "more",
     "near",
     "near_too",
     "new_buckets",
@@ -70,7 +71,8 @@ def new_buckets(lists, low, high, cell, width=WIDTH, chunks=16):
     """Empty buckets for embeddings in the box [low, high] (d,), with cells of width `cell` (inf: one cell)."""
     low, high = np.asarray(low, float), np.asarray(high, float)
     d = low.size
-    extent = np.where(np.isfinite(high - low), high - low, 32.0 * cell if math.isfinite(cell) else 1.0)
+    with np.errstate(over="ignore"):
+        extent = np.where(np.isfinite(high - low), high - low, 32.0 * cell if math.isfinite(cell) else 1.0)
     start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - extent, -0.5 * extent))
     order = np.argsort(-extent, kind="stable")[:2]
     most = MOST_CELLS if d == 1 else math.isqrt(MOST_CELLS)
@@ -115,6 +117,11 @@ def grow_buckets(buckets, chunks):
     chain, box = new_chain(chunks), new_box(chunks, buckets.points.shape[1])
     chain[:, :old], box[:, :old] = buckets.chain, buckets.box
     return buckets._replace(chain=chain, box=box, points=lengthen(buckets.points, chunks, 0, AWAY))
+
+
+def more(capacity):
+    """The next capacity of something that grows: half as much again."""
+    return capacity + capacity // 2
 
 
 def lengthen(array, length, axis, fill=0):

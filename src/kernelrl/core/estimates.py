@@ -30,7 +30,7 @@ from kernelrl.core.buckets import (
 from kernelrl.core.compile import SUMS, inner
 from kernelrl.core.kernels import GAUSSIAN, exp_negative, kernel_weight, weigh_in_place
 from kernelrl.core.metrics import is_plane, squared_distances
-from kernelrl.core.prefetch import prefetch_chunk
+from kernelrl.core.prefetch import AHEAD, prefetch_chunk
 from kernelrl.core.samples import action_list
 
 __all__ = [
@@ -44,8 +44,6 @@ __all__ = [
     "targets_at",
     "weight_between",
 ]
-
-AHEAD = 6  # how many chunks early memory is asked for
 
 
 @inner

@@ -168,7 +168,7 @@ class Kernel:
         """The z beyond which g(z) < cut."""
         if math.isfinite(self.support):
             return self.support
-        return (-2.0 * math.log(cut)) ** (1.0 / self.power)
+        return max(0.0, -2.0 * math.log(max(cut, 5e-324))) ** (1.0 / self.power)
 
 
 def Gaussian():  # noqa: N802 - a kernel is made like an object of its name

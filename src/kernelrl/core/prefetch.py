@@ -11,9 +11,10 @@ from numba.extending import intrinsic, overload
 
 from kernelrl.core.compile import inner
 
-__all__ = ["prefetch_chunk"]
+__all__ = ["AHEAD", "prefetch_chunk"]
 
 LINE = 8  # float64 numbers in a cache line
+AHEAD = 6  # how many chunks early memory is asked for
 
 
 @intrinsic

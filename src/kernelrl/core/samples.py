@@ -95,11 +95,15 @@ def grow_samples(samples, capacity):
 
 
 def embedded_box(space, low, high):
-    """The box [low, high] (d,) of states as a box of embeddings (for a map of the user's, of the corners' images)."""
-    corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(len(low), -1).T
+    """The box [low, high] (d,) of states as a box of embeddings: of its lowest and highest corner and its middle.
+
+    A map of the user's may send states beyond it; they then lie in the outermost cells of a grid, which is no harm.
+    """
+    corners = np.array([low, high, np.where(np.isfinite(low) & np.isfinite(high), 0.5 * low + 0.5 * high, 0.0)])
     images = np.empty_like(corners)
     for corner, image in zip(corners, images, strict=True):
         embed(space, corner, image)
+    images[~np.isfinite(images)] = np.copysign(np.inf, images[~np.isfinite(images)])
     return images.min(axis=0), images.max(axis=0)
 
 
@@ -114,7 +118,9 @@ def cell_widths(settings, bounded):
     if not settings.interpolate or not settings.lipschitz.all():
         return weights, weights
     caps = settings.horizon - np.arange(settings.horizon)
-    return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
+    return weights, min(
+        weights, float((caps / settings.lipschitz).max()) / float(__import__("os").environ.get("CONE", "3"))
+    )
 
 
 @inner
