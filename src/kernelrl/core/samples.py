@@ -99,12 +99,14 @@ def embedded_box(space, low, high):
 
     A map of the user's may send states beyond it; they then lie in the outermost cells of a grid, which is no harm.
     """
-    corners = np.array([low, high, np.where(np.isfinite(low) & np.isfinite(high), 0.5 * low + 0.5 * high, 0.0)])
+    bounded = np.isfinite(low) & np.isfinite(high)
+    middle = np.where(bounded, 0.5 * np.where(bounded, low, 0.0) + 0.5 * np.where(bounded, high, 0.0), 0.0)
+    corners = np.array([low, high, middle])
     images = np.empty_like(corners)
     for corner, image in zip(corners, images, strict=True):
         embed(space, corner, image)
-    images[~np.isfinite(images)] = np.copysign(np.inf, images[~np.isfinite(images)])
-    return images.min(axis=0), images.max(axis=0)
+    unknown = np.isnan(images).any(axis=0)
+    return np.where(unknown, -np.inf, images.min(axis=0)), np.where(unknown, np.inf, images.max(axis=0))
 
 
 def cell_widths(settings, bounded):
