@@ -1,7 +1,8 @@
 """Exact Kernel-UCBVI, data per step, against recomputing everything every episode.
 
-The full recomputation is vectorised code over all samples: for every step, all weights between samples of one action,
-then the interpolation at all next states. It is run for up to 1,000 episodes, and its time for more is extrapolated by
+The full recomputation goes over all samples: for every step, all weights between samples of one action (vectorised),
+then the interpolation at all next states (not vectorised, 1.6 to 1.8 ns a pair).
+It is run for up to 1,000 episodes, and its time for more is extrapolated by
 its own growth between the last two measurements (the work grows as the cube of the number of episodes). The values of
 kernelrl's last plan are compared with one full recomputation on the same data.
 
