@@ -14,25 +14,13 @@ import math
 import numpy as np
 
 from _common import LIPSCHITZ, H, agent, environment, report, resident_megabytes, seconds
+from _scan import BLOCK, lowest, scan
 from kernelrl.algorithms.interface import pick_largest
 from kernelrl.core.compile import SUMS, compiled, inner
-from kernelrl.core.kernels import exp_negative
 from kernelrl.core.stream import episode_seed, new_stream
 from kernelrl.envs.interface import advance, reset
 
 A, SIGMA, BETA = 4, 0.025, 0.01
-
-
-@inner(fastmath=SUMS | {"contract"})
-def scan(X, h, a, n, x, y, factor):
-    """Σw and Σw·G over the first n samples of (h, a); X is (H, A, 3, K): two coordinates and G."""
-    C, T = 0.0, 0.0
-    for i in range(n):
-        dx, dy = X[h, a, 0, i] - x, X[h, a, 1, i] - y
-        w = exp_negative(factor * (dx * dx + dy * dy))
-        C += w
-        T += w * X[h, a, 2, i]
-    return C, T
 
 
 @inner(fastmath=SUMS | {"contract"})
@@ -57,8 +45,8 @@ def excess(xs, ys, values, x, y, target, L2):
 @inner
 def lower(X, Y, where, rewards, h, n, x, y, target, L):
     """V_h ← min(V_h, cone) at the n next states of step h-1, block by block, and G of the samples they belong to."""
-    for first in range(0, n, 256):
-        last = min(n, first + 256)
+    for first in range(0, n, BLOCK):
+        last = min(n, first + BLOCK)
         if excess(Y[h, 0, first:last], Y[h, 1, first:last], Y[h, 2, first:last], x, y, target, L * L) > 0.0:
             for i in range(first, last):
                 dx, dy = Y[h, 0, i] - x, Y[h, 1, i] - y
@@ -66,30 +54,6 @@ def lower(X, Y, where, rewards, h, n, x, y, target, L):
                 if value < Y[h, 2, i]:
                     Y[h, 2, i] = value
                     X[h - 1, where[h, 0, i], 2, where[h, 1, i]] = rewards[h, i] + value
-
-
-@inner(fastmath=SUMS | {"contract"})
-def lower_cones(xs, ys, heights, x, y, best, L2):
-    """Positive if any of the cones at (xs, ys) lies below `best` at (x, y)."""
-    total = 0.0
-    for i in range(xs.size):
-        dx, dy, below = xs[i] - x, ys[i] - y, max(0.0, best - heights[i])
-        total += max(0.0, below * below - L2 * (dx * dx + dy * dy))
-    return total
-
-
-@inner
-def lowest(cones, h, n, x, y, R, L):
-    """min(R, lowest cone at (x, y)), block by block; cones is (H, 3, K): two coordinates and the target."""
-    best = R
-    for first in range(0, n, 256):
-        last = min(n, first + 256)
-        block = cones[h, 0, first:last], cones[h, 1, first:last], cones[h, 2, first:last]
-        if lower_cones(block[0], block[1], block[2], x, y, best, L * L) > 0.0:
-            for i in range(first, last):
-                dx, dy = cones[h, 0, i] - x, cones[h, 1, i] - y
-                best = min(best, cones[h, 2, i] + L * math.sqrt(dx * dx + dy * dy))
-    return best
 
 
 @compiled(cache=False)
@@ -102,7 +66,8 @@ def run_scan(env, seed, K, H, stream, own, lipschitz, X, Y, cones, where, reward
         for h in range(H):
             R, L = np.float64(H - h), lipschitz[h]
             for a in range(A):
-                C, T = scan(X, h, a, number[h, a], x[0], x[1], factor)
+                n = number[h, a]
+                C, T = scan(X[h, a, 0, :n], X[h, a, 1, :n], X[h, a, 2, :n], x[0], x[1], factor)
                 C += BETA
                 q[a] = T / C + 1.0 / math.sqrt(C) + R / C
             a = pick_largest(q, own)
@@ -115,7 +80,8 @@ def run_scan(env, seed, K, H, stream, own, lipschitz, X, Y, cones, where, reward
             i = number[h, a]
             value = 0.0
             if h + 1 < H:
-                value = lowest(cones, h + 1, k, y[0], y[1], R - 1.0, lipschitz[h + 1])
+                above = cones[h + 1, 0, :k], cones[h + 1, 1, :k], cones[h + 1, 2, :k]
+                value = lowest(above[0], above[1], above[2], y[0], y[1], R - 1.0, lipschitz[h + 1])
                 Y[h + 1, 0, k], Y[h + 1, 1, k], Y[h + 1, 2, k] = y[0], y[1], value
                 where[h + 1, 0, k], where[h + 1, 1, k], rewards[h + 1, k] = a, i, reward
             X[h, a, 0, i], X[h, a, 1, i], X[h, a, 2, i] = x[0], x[1], reward + value

@@ -1,8 +1,7 @@
 """Exact Kernel-UCBVI, data per step, against recomputing everything every episode.
 
-The full recomputation goes over all samples: for every step, all weights between samples of one action (vectorised),
-then the interpolation at all next states (not vectorised, 1.6 to 1.8 ns a pair).
-It is run for up to 1,000 episodes, and its time for more is extrapolated by
+The full recomputation is vectorised throughout: for every step, all weights between samples of one action, then the
+interpolation at all next states. It is run for up to 1,000 episodes, and its time for more is extrapolated by
 its own growth between the last two measurements (the work grows as the cube of the number of episodes). The values of
 kernelrl's last plan are compared with one full recomputation on the same data.
 
@@ -15,58 +14,29 @@ import math
 import numpy as np
 
 from _common import LIPSCHITZ, H, agent, environment, report, resident_megabytes, seconds
+from _scan import lowest, scan
 from kernelrl.algorithms.interface import pick_largest
-from kernelrl.core.compile import SUMS, compiled, inner
-from kernelrl.core.kernels import exp_negative
+from kernelrl.core.compile import compiled
 from kernelrl.core.stream import episode_seed, new_stream
 from kernelrl.envs.interface import advance, reset
 
 A, SIGMA, BETA = 4, 0.025, 0.01
 
 
-@inner(fastmath=SUMS | {"contract"})
-def weighted(X, h, a, n, x, y, factor):
-    """Σw and Σw·G over the first n samples of (h, a); X is (H, A, 4, K): two coordinates, G and Q̃."""
-    C, T = 0.0, 0.0
-    for i in range(n):
-        dx, dy = X[h, a, 0, i] - x, X[h, a, 1, i] - y
-        w = exp_negative(factor * (dx * dx + dy * dy))
-        C += w
-        T += w * X[h, a, 2, i]
-    return C, T
-
-
-@inner(fastmath=SUMS | {"contract"})
-def any_below(X, h, a, first, last, x, y, best, L2):
-    """Positive if a cone of the block lies below `best` at (x, y)."""
-    total = 0.0
-    for i in range(first, last):
-        dx, dy, below = X[h, a, 0, i] - x, X[h, a, 1, i] - y, max(0.0, best - X[h, a, 3, i])
-        total += max(0.0, below * below - L2 * (dx * dx + dy * dy))
-    return total
-
-
-@inner
-def lowest(X, h, a, n, x, y, best, L):
-    """The smaller of `best` and min_s [Q̃_s + L·ρ]."""
-    for first in range(0, n, 128):
-        last = min(n, first + 128)
-        if best == math.inf or any_below(X, h, a, first, last, x, y, best, L * L) > 0.0:
-            for i in range(first, last):
-                dx, dy = X[h, a, 0, i] - x, X[h, a, 1, i] - y
-                best = min(best, X[h, a, 3, i] + L * math.sqrt(dx * dx + dy * dy))
-    return best
-
-
 @compiled(cache=False)
 def full_plan(X, Y, where, rewards, number, lipschitz, H):
-    """optimisticQ of the paper from scratch; Y is (H, 3, K): next states and V; where (H, 2, K) their samples."""
+    """optimisticQ of the paper from scratch.
+
+    X is (H, A, 4, K): two coordinates, G and Q̃; Y (H, 3, K): next states and V; where (H, 2, K): their samples.
+    """
     factor = -0.5 / (SIGMA * SIGMA)
     for h in range(H - 1, -1, -1):
         R, L = np.float64(H - h), lipschitz[h]
         for a in range(A):
-            for i in range(number[h, a]):
-                C, T = weighted(X, h, a, number[h, a], X[h, a, 0, i], X[h, a, 1, i], factor)
+            n = number[h, a]
+            xs, ys, G = X[h, a, 0, :n], X[h, a, 1, :n], X[h, a, 2, :n]
+            for i in range(n):
+                C, T = scan(xs, ys, G, xs[i], ys[i], factor)
                 C += BETA
                 X[h, a, 3, i] = T / C + 1.0 / math.sqrt(C) + R / C
         if h == 0:
@@ -74,7 +44,9 @@ def full_plan(X, Y, where, rewards, number, lipschitz, H):
         for j in range(number[h - 1].sum()):
             best = -math.inf
             for a in range(A):
-                best = max(best, lowest(X, h, a, number[h, a], Y[h, 0, j], Y[h, 1, j], R, L))
+                n = number[h, a]
+                cones = X[h, a, 0, :n], X[h, a, 1, :n], X[h, a, 3, :n]
+                best = max(best, lowest(cones[0], cones[1], cones[2], Y[h, 0, j], Y[h, 1, j], R, L))
             Y[h, 2, j] = best
             X[h - 1, where[h, 0, j], 2, where[h, 1, j]] = rewards[h, j] + best
 
@@ -99,7 +71,8 @@ def run_full(env, seed, K, H, stream, own, lipschitz, X, Y, where, rewards, numb
         reset(env, episode_seed(seed, k), stream, x)
         for h in range(H):
             for a in range(A):
-                q[a] = lowest(X, h, a, number[h, a], x[0], x[1], math.inf, lipschitz[h])
+                n = number[h, a]
+                q[a] = lowest(X[h, a, 0, :n], X[h, a, 1, :n], X[h, a, 3, :n], x[0], x[1], math.inf, lipschitz[h])
             a = pick_largest(q, own)
             reward, _, _ = advance(env, stream, x, a, y)
             add(X, Y, where, rewards, number, h, a, x, y, reward, H)
