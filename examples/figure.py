@@ -38,7 +38,7 @@ def learn(label, make, episodes):
 
 
 def smooth(returns):
-    """The mean of each tenth of the episodes played so far: (…, episodes)."""
+    """At each episode, the mean of the last fifth of the episodes played so far: (…, episodes)."""
     totals = np.concatenate([np.zeros((*returns.shape[:-1], 1)), returns.cumsum(axis=-1)], axis=-1)
     end = np.arange(1, returns.shape[-1] + 1)
     begin = np.minimum(end - 1, (0.8 * end).astype(int))
