@@ -16,6 +16,7 @@ import pytest
 import kernelrl as krl
 from kernelrl.algorithms.interface import perform
 from kernelrl.core import deployed
+from kernelrl.core.compile import ROOT, WHERE_COMPILED
 from kernelrl.core.metrics import LpSpace
 from kernelrl.envs import TwinRooms
 from kernelrl.progress import CompileNotice
@@ -190,3 +191,9 @@ def test_little_things_are_not_announced(capsys):
     event.data = {"dispatcher": around, "args": ()}
     CompileNotice().on_start(event)
     assert capsys.readouterr().err == ""
+
+
+def test_everything_compiled_is_part_of_the_cache_key():
+    for file in ROOT.rglob("*.py"):
+        inside = file.relative_to(ROOT).parts[0] in WHERE_COMPILED
+        assert inside or "core.compile import" not in file.read_text(), file

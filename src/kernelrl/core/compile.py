@@ -1,8 +1,8 @@
 """How functions are compiled, and how one verb serves every algorithm and environment.
 
-`compiled` is numba's `njit`, cached on disk under a key made of all the package's sources. numba's own cache looks
-only at the file a function is written in, so a cached caller would go on using the old version of a function that
-another module changed; here any change to any source file starts a fresh cache.
+`compiled` is numba's `njit`, cached on disk under a key made of all sources that hold compiled code. numba's own cache
+looks only at the file a function is written in, so a cached caller would go on using the old version of a function that
+another module changed; here any change to any of those files starts a fresh cache.
 
 `generic` declares a verb that many classes implement: one function, dispatched on the class of its first argument
 (a NamedTuple). From Python that is a dict look-up; from compiled code an `overload`, resolved while compiling, so a
@@ -23,6 +23,7 @@ from numba.extending import overload
 __all__ = ["SUMS", "cache_dir", "compiled", "generic", "inner"]
 
 ROOT = Path(__file__).resolve().parent.parent
+WHERE_COMPILED = ("core", "algorithms", "envs", "rollout.py")  # nothing elsewhere may be compiled
 
 # Sums may be reordered so that they vectorise. Nothing else: products and quotients stay as IEEE has them.
 SUMS = {"reassoc", "nsz"}
@@ -36,7 +37,8 @@ OPTIONS = {"error_model": "numpy", "_nrt": False}
 def cache_dir() -> Path:
     """The directory of this version's compiled code (not created here)."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for file in sorted(ROOT.rglob("*.py")):
+    places = [ROOT / name for name in WHERE_COMPILED]
+    for file in sorted(file for place in places for file in (place.rglob("*.py") if place.is_dir() else [place])):
         digest.update(str(file.relative_to(ROOT)).encode())
         digest.update(file.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -120,9 +120,7 @@ def cell_widths(settings, bounded):
     if not settings.interpolate or not settings.lipschitz.all():
         return weights, weights
     caps = settings.horizon - np.arange(settings.horizon)
-    return weights, min(
-        weights, float((caps / settings.lipschitz).max()) / float(__import__("os").environ.get("CONE", "3"))
-    )
+    return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
 
 
 @inner
