@@ -23,9 +23,12 @@ from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.kernels import kernel_weight
 from kernelrl.core.representatives import (
+    DEGREE,
+    START,
     Representatives,
     find,
     grow_representatives,
+    list_of,
     nearest,
     new_representatives,
     representative_room,
@@ -52,6 +55,7 @@ __all__ = [
     "add_transition",
     "bonus_of",
     "capacity_of",
+    "clear",
     "estimates_elsewhere",
     "grow_merged",
     "join",
@@ -60,6 +64,7 @@ __all__ = [
     "new_merged",
     "rebandwidth",
     "smooth_row",
+    "spread",
 ]
 
 SAMPLES, JOINED = range(2)
@@ -134,7 +139,7 @@ def missing_entries(merged, samples):
 @inner
 def merged_room(merged, samples, waiting):
     """Whether `samples` more samples fit besides the `waiting` ones."""
-    fits = representative_room(merged.reps) >= 2 * samples and blocks_left(merged.transitions) >= samples + waiting
+    fits = representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
     return fits and merged.missing.y.size - merged.missing.used[0] >= missing_entries(merged, samples)
 
 
@@ -154,11 +159,12 @@ def join(settings, merged, u):
     merged.birth[u] = merged.clock[SAMPLES]
     near = merged.reps.weights
     columns = merged.C.shape[2]
+    start, end = list_of(near, u)
     for p in range(merged.C.shape[0]):
         for c in range(columns):
             merged.C[p, u, c] = settings.beta
-        for j in range(near.degree[u]):
-            v, w = near.index[u, j], near.amount[u, j]
+        for j in range(start, end):
+            v, w = near.index[j], near.amount[j]
             for c in range(columns):
                 if merged.hindsight:
                     merged.C[p, u, c] += w * merged.N[p, v, c]
@@ -169,15 +175,30 @@ def join(settings, merged, u):
 
 
 @inner
+def spread(merged, u):
+    """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = near.amount[j]
+
+
+@inner
+def clear(merged, u):
+    """Remove what `spread` wrote."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = 0.0
+
+
+@inner
 def lose(merged, u):
     """All samples so far are missing at representative `u`."""
-    near, missing = merged.reps.weights, merged.missing
-    for j in range(near.degree[u]):
-        merged.of[near.index[u, j]] = near.amount[u, j]
+    spread(merged, u)
     for p in range(merged.C.shape[0]):
-        miss(missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
-    for j in range(near.degree[u]):
-        merged.of[near.index[u, j]] = 0.0
+        miss(merged.missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
+    clear(merged, u)
 
 
 @inner
@@ -189,10 +210,11 @@ def add_transition(settings, merged, h, v, a, reward, y):
     merged.latest[p, a] = merged.clock[SAMPLES]
     merged.N[p, v, a] += 1.0
     merged.rewards[p, v, a] += reward
-    for j in range(near.degree[v]):
-        u = near.index[v, j]
+    start, end = list_of(near, v)
+    for j in range(start, end):
+        u = near.index[j]
         if u < joined:
-            merged.C[p, u, a] += near.amount[v, j]
+            merged.C[p, u, a] += near.amount[j]
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
 
@@ -211,7 +233,7 @@ def bonus_of(settings, merged, h, u, a, C):
 @inner
 def smooth_row(near, u, W, T):
     """T[u] = Σ_v w(u,v)·W[v]; both are (U, columns)."""
-    start, count = u * near.index.shape[1], near.degree[u]
+    start, count = near.span[START, u], near.span[DEGREE, u]
     for first in range(0, W.shape[1], COLUMNS):
         add_rows(near.amount, near.index, start, count, W, first, T, u)
 
