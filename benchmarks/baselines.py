@@ -1,6 +1,8 @@
-"""The baselines on TwinRooms, 20 bins an axis, beside the environment alone: its dynamics and random stream.
+"""The baselines on TwinRooms, 20 bins an axis, beside the environment alone.
 
-    python benchmarks/baselines.py [--episodes 50000] [--seed 0]
+The environment alone is its dynamics and random stream, with fixed actions, in a compiled loop.
+
+python benchmarks/baselines.py [--episodes 50000] [--seed 0]
 """
 
 import argparse

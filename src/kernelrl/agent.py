@@ -275,8 +275,8 @@ class Agent:
         if self._model is not None:
             header["started"] = {
                 "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
-                "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions, "first_action": self._first_action,
-                "horizon": self._steps, "seed": self._seed, "episodes": self._episodes,
+                "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
+                "first_action": self._first_action, "horizon": self._steps, "seed": self._seed, "episodes": self._episodes,
             }  # fmt: skip
         storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
 
@@ -345,7 +345,9 @@ class Agent:
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be an array of numbers, one state a row, got {states!r}") from None
         if x.shape[1:] != self._shape or x.ndim == 0:
-            raise ValueError(f"{name} must have shape ({', '.join(map(str, ('n', *self._shape)))}), got shape {x.shape}")
+            raise ValueError(
+                f"{name} must have shape ({', '.join(map(str, ('n', *self._shape)))}), got shape {x.shape}"
+            )
         x = np.ascontiguousarray(x.reshape(len(x), self._low.size))
         if not np.isfinite(x).all():
             raise ValueError(f"{name} must be finite, got {x[~np.isfinite(x).all(axis=1)][0]}")

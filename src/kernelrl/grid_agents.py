@@ -51,7 +51,7 @@ class Baseline(Agent):
         self.total_episodes = None if total_episodes is None else whole_number("total_episodes", total_episodes, 1)
         if bonus == "hoeffding" and total_episodes is None:
             raise ValueError(
-                'total_episodes: bonus="hoeffding" depends on the number of episodes to be played; give total_episodes=…'
+                'total_episodes: bonus="hoeffding" depends on how many episodes will be played; give total_episodes=…'
             )
         self.caps = one_of("caps", caps, CAPS)
 

@@ -1,5 +1,6 @@
-"""Adaptive Q-learning (Sinclair, Banerjee and Yu 2019), for finitely many actions: a partition of the box of states into
-balls for each step and action, finer where there are more visits.
+"""Adaptive Q-learning (Sinclair, Banerjee and Yu 2019), for finitely many actions.
+
+For each step and action the box of states is divided into balls, smaller ones where there are more visits.
 
 Balls are boxes: balls of the maximum norm, in units in which the box of states is the unit box and its radius 1. A ball
 that splits is halved along every axis, into 2^d balls of half its radius; at depth k the radius is 2^-k. The first ball

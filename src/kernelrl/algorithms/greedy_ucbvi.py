@@ -20,7 +20,6 @@ from kernelrl.algorithms.interface import (
     end_episode,
     grow,
     has_room,
-    largest,
     observe,
     pick_largest,
     read_bonuses,
@@ -38,8 +37,7 @@ from kernelrl.core.counts import (
     grow_counts,
     new_counts,
     pair_of,
-    target,
-    transitions,
+    targets,
 )
 from kernelrl.core.grid import cell_of
 from kernelrl.core.optimism import bonus_at
@@ -88,39 +86,33 @@ def end_greedy_ucbvi(model):
 
 
 @inner
-def targets(model, x, h, q):
-    """Q_h(x, ·) into `q` (A,)."""
+def targets_at(model, x, h, q):
+    """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.counts, model.settings.actions, pool_of(model.settings, h), x, 0)
-    for a in range(q.size):
-        q[a] = target(model.counts, model.settings.optimism, p + a, h, model.V[h + 1])
+    return targets(model.counts, model.settings.optimism, p, h, model.V[h + 1], q)
 
 
 @choose.implement(GridGreedyUCBVI)
 def choose_greedy_ucbvi(model, state, h):
-    x, q = cell_of(model.settings.grid, state), model.scratch
-    targets(model, x, h, q)
-    model.memo[0], model.memo[1], model.memo[2] = x, h, transitions(model.counts)
-    model.best[0] = largest(q)
-    return pick_largest(q, model.stream)
+    x = cell_of(model.settings.grid, state)
+    model.best[0] = targets_at(model, x, h, model.scratch)
+    model.memo[0], model.memo[1], model.memo[2] = x, h, model.counts.number[1]
+    return pick_largest(model.scratch, model.stream)
 
 
 @observe.implement(GridGreedyUCBVI)
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
-    settings, memo = model.settings, model.memo
-    x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)
-    if not (memo[0] == x and memo[1] == h and memo[2] == transitions(model.counts)):  # not what `choose` computed
-        targets(model, x, h, model.scratch)
-        model.best[0] = largest(model.scratch)
+    settings, memo, counts = model.settings, model.memo, model.counts
+    x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
+    if not (memo[0] == x and memo[1] == h and memo[2] == counts.number[1]):  # `choose` has not computed it
+        model.best[0] = targets_at(model, x, h, model.scratch)
     model.V[h, x] = min(model.V[h, x], model.best[0])
-    root = settings.optimism.root
-    add_transition(
-        model.counts, settings.actions, root, pool_of(settings, h), x, action, reward, y, terminated
-    )  # fmt: skip
+    add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated)
 
 
 @read_q.implement(GridGreedyUCBVI)
 def read_q_greedy_ucbvi(model, state, h, out):
-    targets(model, cell_of(model.settings.grid, state), h, out)
+    targets_at(model, cell_of(model.settings.grid, state), h, out)
 
 
 @read_values.implement(GridGreedyUCBVI)

@@ -5,7 +5,10 @@ this one included, and the learning rate α = (H+1)/(H+n),
 
     Q_h(x, a) ← (1-α)·Q_h(x, a) + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
 
-or, with the bonus after the update, E_h(x, a) ← (1-α)·E_h(x, a) + α·[r + V_{h+1}(y)] and Q_h(x, a) = E_h(x, a) + B_h(n).
+or, with the bonus after the update,
+
+    E_h(x, a) ← (1-α)·E_h(x, a) + α·[r + V_{h+1}(y)],   Q_h(x, a) = E_h(x, a) + B_h(n)
+
 The first visit has α = 1, so what E was before does not matter.
 """
 

@@ -8,6 +8,10 @@ A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = 
 bonuses). The plan is made in `begin_episode` from all data before it ("episode"), also after each transition ("step"),
 or only when the visits of the pair just observed have reached twice what they were in the last plan ("doubling"; so on
 a pair's first visit). Choices and read-outs, counts included, are those of the last plan.
+
+Nothing is computed anew that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
+since the last plan and the cells from which a cell was reached whose V_{h+1} has changed. The result is that of a full
+plan, to the last bit.
 """
 
 from typing import NamedTuple
@@ -30,6 +34,7 @@ from kernelrl.algorithms.interface import (
 )
 from kernelrl.core.compile import inner
 from kernelrl.core.counts import (
+    BLOCK,
     VISITS,
     Counts,
     add_transition,
@@ -37,12 +42,14 @@ from kernelrl.core.counts import (
     grow_counts,
     new_counts,
     pair_of,
-    target,
+    tally,
+    targets,
+    untried,
 )
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
 
-__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "untried"]
+__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of"]
 
 EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
 
@@ -68,11 +75,10 @@ class GridUCBVI(NamedTuple):
     V: np.ndarray  # (H+1, X)
     N: np.ndarray  # (pools, X, A) visits in the last plan
     plans: np.ndarray  # (1,) number of plans
-
-
-def untried(optimism):
-    """Q_h of a pair never tried, (H,)."""
-    return np.maximum(optimism.cap[:-1], np.minimum(optimism.limit, optimism.root + optimism.share))
+    origins: np.ndarray  # (pools, X) first block of the cells from which a cell was reached, or -1
+    queued: np.ndarray  # (H, X) whether a cell is in the queue
+    queue: np.ndarray  # (H, X+1) cells to be computed anew; the last place is scratch
+    length: np.ndarray  # (H,) how many
 
 
 def new_ucbvi(horizon, actions, stationary, replan, grid, optimism, stream):
@@ -84,13 +90,15 @@ def new_ucbvi(horizon, actions, stationary, replan, grid, optimism, stream):
     V = np.repeat(optimism.cap[:, None], X, axis=1)
     return GridUCBVI(
         settings, new_counts(pools, X, actions, 4 * horizon), stream, Q, V, np.zeros((pools, X, actions)),
-        np.zeros(1, np.int64),
+        np.zeros(1, np.int64), np.full((pools, X), -1, np.int32),
+        np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
     )  # fmt: skip
 
 
 @has_room.implement(GridUCBVI)
 def has_room_ucbvi(model):
-    return blocks_left(model.counts) >= model.settings.horizon
+    # A transition takes a block for its successor and one for the way back, at most.
+    return blocks_left(model.counts) >= 2 * model.settings.horizon
 
 
 @grow.implement_plain(GridUCBVI)
@@ -105,32 +113,52 @@ def pool_of(settings, h):
 
 
 @inner
-def plan_step(counts, optimism, actions, pool, h, Q, V, following):
-    """Q_h into Q (X, A) and V_h into V (X,) from V_{h+1}, `following` (X,), at the cells visited."""
-    cap = optimism.cap[h]
-    for i in range(counts.visited[pool]):
-        x = np.int64(counts.cells[pool, i])
-        p = pair_of(counts, actions, pool, x, 0)
-        best = 0.0
-        for a in range(actions):
-            q = target(counts, optimism, p + a, h, following)
-            Q[x, a] = q
-            best = max(best, q)
-        V[x] = min(cap, best)
+def enqueue(queued, queue, n, x):
+    """Put cell `x` into the queue of length `n` unless it is there; return the new length."""
+    queue[n] = x  # without a branch, since that could not be foreseen
+    n += not queued[x]
+    queued[x] = True
+    return n
+
+
+@inner
+def enqueue_list(counts, queued, queue, n, b):
+    """The same with all cells in the blocks from `b` on."""
+    while b >= 0:
+        for j in range(BLOCK):
+            n = enqueue(queued, queue, n, counts.successor[b, j])
+        b = np.int64(counts.following[b])
+    return n
+
+
+@inner
+def plan_step(model, h):
+    """Q_h and V_h at the cells in the queue."""
+    settings, counts, pool = model.settings, model.counts, pool_of(model.settings, h)
+    for i in range(model.length[h]):
+        x = np.int64(model.queue[h, i])
+        model.queued[h, x] = False
+        p = pair_of(counts, settings.actions, pool, x, 0)
+        value = min(
+            settings.optimism.cap[h], targets(counts, settings.optimism, p, h, model.V[h + 1], model.Q[h, x])
+        )  # fmt: skip
+        if value != model.V[h, x]:
+            model.V[h, x] = value
+            if h > 0:
+                b = np.int64(model.origins[pool_of(settings, h - 1), x])
+                n = model.length[h - 1]
+                model.length[h - 1] = enqueue_list(counts, model.queued[h - 1], model.queue[h - 1], n, b)
+        if pool == h:  # once for each pool
+            for a in range(settings.actions):
+                model.N[pool, x, a] = counts.pairs[p + a, VISITS]
+    model.length[h] = 0
 
 
 @inner
 def plan(model):
     """Plan on all data."""
-    settings, counts = model.settings, model.counts
-    for h in range(settings.horizon - 1, -1, -1):
-        pool = pool_of(settings, h)
-        plan_step(counts, settings.optimism, settings.actions, pool, h, model.Q[h], model.V[h], model.V[h + 1])
-    for pool in range(model.N.shape[0]):
-        for i in range(counts.visited[pool]):
-            x = np.int64(counts.cells[pool, i])
-            for a in range(settings.actions):
-                model.N[pool, x, a] = counts.pairs[pair_of(counts, settings.actions, pool, x, a), VISITS]
+    for h in range(model.settings.horizon - 1, -1, -1):
+        plan_step(model, h)
     model.plans[0] += 1
 
 
@@ -154,7 +182,11 @@ def choose_ucbvi(model, state, h):
 def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, counts = model.settings, model.counts
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
-    add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated)
+    if add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated):
+        tally(counts, model.origins[pool], y, x)
+    first, last = (0, settings.horizon) if settings.stationary else (h, h + 1)
+    for step in range(first, last):
+        model.length[step] = enqueue(model.queued[step], model.queue[step], model.length[step], x)
     if settings.replan == EACH_EPISODE:
         return
     n = counts.pairs[pair_of(counts, settings.actions, pool, x, action), VISITS]
