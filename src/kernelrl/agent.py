@@ -276,7 +276,8 @@ class Agent:
             header["started"] = {
                 "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
                 "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
-                "first_action": self._first_action, "horizon": self._steps, "seed": self._seed, "episodes": self._episodes,
+                "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
+                "episodes": self._episodes,
             }  # fmt: skip
         storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
 
