@@ -146,14 +146,14 @@ def split(model, ball):
     model.used[0] = first + children
 
 
-@choose.implement(AdaptiveTrees)
+@choose.implement(AdaptiveTrees, inline=True)
 def choose_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[0])
     values_at(model, model.buffer[0], h, model.scratch)
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(AdaptiveTrees)
+@observe.implement(AdaptiveTrees, inline=True)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
     G = reward

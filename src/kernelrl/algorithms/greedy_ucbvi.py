@@ -92,7 +92,7 @@ def targets_at(model, x, h, q):
     return targets(model.counts, model.settings.optimism, p, h, model.V[h + 1], q)
 
 
-@choose.implement(GridGreedyUCBVI)
+@choose.implement(GridGreedyUCBVI, inline=True)
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
@@ -100,7 +100,7 @@ def choose_greedy_ucbvi(model, state, h):
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(GridGreedyUCBVI)
+@observe.implement(GridGreedyUCBVI, inline=True)
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, memo, counts = model.settings, model.memo, model.counts
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)

@@ -91,12 +91,12 @@ def value_of(model, x, h):
     return min(model.settings.optimism.cap[h], largest(model.Q[h, x]))
 
 
-@choose.implement(GridOptQL)
+@choose.implement(GridOptQL, inline=True)
 def choose_opt_ql(model, state, h):
     return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
-@observe.implement(GridOptQL)
+@observe.implement(GridOptQL, inline=True)
 def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     settings = model.settings
     x, H = cell_of(settings.grid, state), settings.horizon

@@ -173,7 +173,7 @@ def end_ucbvi(model):
     return None
 
 
-@choose.implement(GridUCBVI)
+@choose.implement(GridUCBVI, inline=True)
 def choose_ucbvi(model, state, h):
     return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
