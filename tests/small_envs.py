@@ -59,12 +59,12 @@ class Halved(gym.RewardWrapper):
 class Chain(gym.Env):
     """Four places in a row: action 0 collects 0.2 where one is and goes back, action 1 goes on; at the end it pays 1.
 
-    A move fails with probability 0.1. Observations are the places, from `first` on, or points of a box.
+    A move fails with probability `slip`. Observations are the places, from `first` on, or points of a box.
     """
 
     n = 4
 
-    def __init__(self, box: bool = False, first: int = 0) -> None:
+    def __init__(self, box: bool = False, first: int = 0, slip: float = 0.1) -> None:
         self.box, self.first = box, first
         self.observation_space = gym.spaces.Discrete(self.n, start=first)
         if box:
@@ -74,9 +74,9 @@ class Chain(gym.Env):
         self.R = np.zeros((self.n, 2))  # (x, a)
         self.R[:, 0], self.R[-1, 1] = 0.2, 1.0
         self.P = np.zeros((self.n, 2, self.n))  # (x, a, y)
-        self.P[places, 0, np.maximum(places - 1, 0)] = 0.9
-        self.P[places, 1, np.minimum(places + 1, self.n - 1)] = 0.9
-        self.P[places, :, places] += 0.1
+        self.P[places, 0, np.maximum(places - 1, 0)] = 1 - slip
+        self.P[places, 1, np.minimum(places + 1, self.n - 1)] = 1 - slip
+        self.P[places, :, places] += slip
 
     def observation(self, x: int) -> Any:
         return np.array([(x + 0.5) / self.n]) if self.box else self.first + x

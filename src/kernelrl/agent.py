@@ -215,10 +215,9 @@ class Agent:
                 f"seed: this agent goes on with seed {self._seed}, got {seed}; leave seed out, or make a new agent"
             )
         space, actions = env.observation_space, env.action_space
-        if not isinstance(space, gym.spaces.Discrete if self._discrete else gym.spaces.Box) or not all(
-            np.array_equal(one, other)
-            for one, other in zip(bounds_of(space), (self._low, self._high, self._shape), strict=True)
-        ):
+        same_kind = isinstance(space, gym.spaces.Discrete if self._discrete else gym.spaces.Box)
+        low, high, shape = bounds_of(space) if same_kind else (self._low, self._high, None)
+        if not (shape == self._shape and np.array_equal(low, self._low) and np.array_equal(high, self._high)):
             raise ValueError(f"env: its states are {space}, which is not what this agent was started with")
         if not (isinstance(actions, gym.spaces.Discrete) and (int(actions.n), int(actions.start)) == (
             self._actions, self._first_action

@@ -61,7 +61,8 @@ class Baseline(Agent):
 
     def _optimism(self, horizon: int, cells: int, actions: int) -> Optimism:
         width = self._hoeffding_width(horizon, cells, actions) if self.bonus == "hoeffding" else 0.0
-        return new_optimism(horizon, self.caps, self.bonus, self.bonus_scale, width)
+        optimism: Optimism = new_optimism(horizon, self.caps, self.bonus, self.bonus_scale, width)
+        return optimism
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) visits of the cells that hold `states` (n, d)."""
@@ -87,7 +88,7 @@ class GridAgent(Baseline):
             raise ValueError(f"bins: the states are those of a Discrete space already; leave bins out, got {self.bins}")
         if not self._discrete and self.bins is None:
             raise ValueError(f"bins: a Box of states must be divided into cells; give {type(self).__name__}(bins=…)")
-        grid = discrete_grid(low, high) if self._discrete else box_grid(self.bins, low, high)
+        grid: Grid = discrete_grid(low, high) if self._discrete else box_grid(self.bins, low, high)
         check_size(grid.cells, actions, horizon)
         return grid
 
@@ -101,7 +102,7 @@ class CountingAgent(GridAgent):
     _deployed: tuple[int, Floats] | None = None
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
-        return width_of_ucbvi(horizon, cells, actions, self.total_episodes, self.delta)
+        return float(width_of_ucbvi(horizon, cells, actions, self.total_episodes, self.delta))
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         counts, V = self._model.counts, self._model.V
@@ -198,7 +199,7 @@ class OptQL(GridAgent):
         self.bonus_place = one_of("bonus_place", bonus_place, ("target", "after"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
-        return width_of_optql(horizon, cells, actions, self.total_episodes, self.delta)
+        return float(width_of_optql(horizon, cells, actions, self.total_episodes, self.delta))
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
@@ -256,7 +257,7 @@ class AdaptiveQL(Baseline):
         self.split = one_of("split", split, ("after", "before"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
-        return width_of_adaptive(horizon, self.total_episodes, self.delta, self.lipschitz, 1.0)
+        return float(width_of_adaptive(horizon, self.total_episodes, self.delta, self.lipschitz, 1.0))
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         check_bounded(low, high, "AdaptiveQL")
