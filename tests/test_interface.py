@@ -22,6 +22,7 @@ from small_envs import Counting, Halved, Line
 
 KERNEL = {"bandwidth": 0.1, "bonus_scale": 0.02, "representatives": None}
 GRID = {"bins": 5, "bonus_scale": 0.01}
+HOEFFDING = {"bonus": "hoeffding", "bonus_scale": 1e-5, "total_episodes": 100}
 
 # Every agent with each option that changes how it works; a new agent joins here.
 AGENTS = {
@@ -36,7 +37,7 @@ AGENTS = {
     "GreedyKernelUCBVI per step": (krl.GreedyKernelUCBVI, {**KERNEL, "lipschitz": (1.0, 0.9), "stationary": False}),
     "RandomAgent": (krl.RandomAgent, {}),
     "UCBVI": (krl.UCBVI, GRID),
-    "UCBVI each step": (krl.UCBVI, {**GRID, "replan": "step", "bonus": "hoeffding", "total_episodes": 100}),
+    "UCBVI each step": (krl.UCBVI, {"bins": 5, "replan": "step", **HOEFFDING}),
     "UCBVI doubling per step": (krl.UCBVI, {**GRID, "replan": "doubling", "stationary": False, "bins": (3, 2)}),
     "GreedyUCBVI": (krl.GreedyUCBVI, GRID),
     "GreedyUCBVI per step": (krl.GreedyUCBVI, {**GRID, "stationary": False}),
