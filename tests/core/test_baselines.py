@@ -20,9 +20,10 @@ def test_room_grows(kind):
 
     pair = Pair(kind, 1, 1, bins=30)
     before = room()
-    for i in range(30):
+    for i in range(120):
+        x = [i % 30 / 30]
         pair.begin_episode()
-        pair.observe([i / 30], 0, 0.5, [i / 30], 0, False)
+        pair.observe(x, 0, 0.5, x, 0, False)
     pair.begin_episode()
     pair.check([[i / 30] for i in range(30)])
     assert room() > before
