@@ -222,7 +222,7 @@ def no_such(kind: str, name: str, allowed: Iterable[str]) -> str:
 
 def catalogue() -> dict[str, Path]:
     """The experiments that come with the package, by name."""
-    return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
+    return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"), key=lambda path: path.stem)}
 
 
 def read_experiment(source: str | Path, episodes: int | None = None, seeds: int | None = None) -> Experiment:

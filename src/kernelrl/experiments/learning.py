@@ -35,6 +35,7 @@ from kernelrl.experiments.store import (
     StoreError,
     empty_history,
     read_history,
+    read_json,
     write_history,
 )
 from kernelrl.files import write_json
@@ -83,7 +84,8 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
         agent, history = resume(job, entry, folder)
         env = build_environment(environment)
         warm(entry, environment)
-        piece, stored, saved = 1, agent.episodes, time.monotonic()
+        stored = read_json(folder / RUN)["episodes"]  # less than the agent has if it was killed between the two
+        piece, saved = 1, time.monotonic()
         yield progress(agent, history)
         interrupted = False
         while agent.episodes < job.episodes and not (interrupted or stopped()):
@@ -91,7 +93,8 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
             part = agent.fit(env, min(piece, goal - agent.episodes), seed=job.seed, progress=False)
             history.extend(rows(part, history))
             interrupted = part.interrupted
-            piece = max(1, min(4 * piece, int(len(part) * PIECE_SECONDS / max(part.seconds, 1e-9))))
+            seconds = min(PIECE_SECONDS, job.checkpoint_seconds)
+            piece = max(1, min(4 * piece, int(len(part) * seconds / max(part.seconds, 1e-9))))
             if agent.episodes == goal or time.monotonic() - saved >= job.checkpoint_seconds:
                 yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
                 stored, saved = agent.episodes, time.monotonic()

@@ -23,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
 from kernelrl.experiments.engine import Event, Task
 from kernelrl.experiments.learning import Job, learn, warm
-from kernelrl.experiments.store import AGENT, HISTORY
+from kernelrl.experiments.store import AGENT, HISTORY, RUN
 from kernelrl.files import replacing
 
 __all__ = ["RayEngine"]
@@ -78,7 +78,7 @@ class RayEngine:
         files = {}
         if not task.warm:
             folder = Path(task.job.path)
-            files = {name: (folder / name).read_bytes() for name in (HISTORY, AGENT) if (folder / name).exists()}
+            files = {name: (folder / name).read_bytes() for name in (HISTORY, AGENT, RUN) if (folder / name).exists()}
         remote = self._remote
         if task in self._nodes:
             remote = remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(self._nodes[task], soft=True))

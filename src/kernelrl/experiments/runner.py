@@ -179,6 +179,7 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
                     make_folder(begun.path)
                     write_json(begun.path / RUN, record(job, plan.configurations[entry.label], 0, 0.0))
                 if not begun.finished:
+                    begun.history()
                     jobs.append(job)
             except StoreError as error:
                 result.failed[entry.label, seed] = f"{error}; remove {begun.path} to begin this run anew"

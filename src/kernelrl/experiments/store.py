@@ -47,7 +47,7 @@ def safe_name(label: str) -> str:
     plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+,()-]{0,79}", label) and label[-1] not in ". "
     if plain and not re.search(r"-[0-9a-f]{8}$", label):
         return label
-    remains = re.sub(r"[^A-Za-z0-9._=+-]+", "_", label).strip("._")[:60]
+    remains = re.sub(r"[^A-Za-z0-9._=+-]+", "_", label).strip("._-")[:60]
     return f"{remains or 'run'}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
 
 
@@ -151,8 +151,8 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether all episodes that the experiment asks for are stored."""
-        return self.episodes >= self.planned
+        """Whether all episodes that the experiment asks for are stored, and run.json says so."""
+        return min(self.episodes, int(self.record["episodes"])) >= self.planned
 
     def history(self) -> polars.DataFrame:
         """Episode, return, steps, seconds and value of every stored episode."""
