@@ -25,7 +25,7 @@ class Display:
             from rich.console import Console
 
             self._live = progress.Progress(
-                progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+                progress.TextColumn("{task.description}", markup=False), progress.BarColumn(), progress.MofNCompleteColumn(),
                 progress.TextColumn("{task.fields[mean]}"), progress.TimeRemainingColumn(),
                 console=Console(stderr=True),
             )  # fmt: skip

@@ -116,6 +116,7 @@ class LocalEngine:
         kind, task = message.pop("kind"), worker.task
         if kind == "died":
             self._workers.remove(worker)
+            worker.finish()
             if task is None:
                 return None
             message = {"why": worker.end(), "trace": "".join(worker.last_words)}

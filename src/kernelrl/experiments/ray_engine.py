@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import sys
 import tempfile
 import traceback
@@ -49,6 +50,20 @@ def perform(job: dict[str, Any], warm_only: bool, files: dict[str, bytes], sys_p
         yield {"kind": "failed", "why": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
 
 
+def connect(address: str | None) -> None:
+    """Join the cluster at `address`, or make one of this machine."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        if address is not None and address != "auto":
+            host, _, port = address.rpartition(":")
+            if not host or not port.isdigit() or "/" in host:
+                raise ValueError('it must be HOST:PORT of the cluster\'s head, or "auto" on one of its nodes')
+            socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would try for minutes
+        ray.init(address=address, log_to_driver=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ExperimentError(f"address: there is no Ray cluster at {address!r}: {error}") from error
+
+
 class RayEngine:
     """Tasks on the cluster at `address`, or on one of this machine's own."""
 
@@ -56,11 +71,7 @@ class RayEngine:
         self.slots = slots
         self._ours = not ray.is_initialized()
         if self._ours:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            try:
-                ray.init(address=address, log_to_driver=False)
-            except (ConnectionError, ValueError, RuntimeError) as error:
-                raise ExperimentError(f"address: no Ray cluster at {address!r}: {error}") from error
+            connect(address)
         # Ray must not try again by itself: it would begin with the checkpoint that the task began with.
         self._remote = ray.remote(num_cpus=1, max_retries=0)(perform)
         self._under_way: deque[tuple[Any, Task]] = deque()
