@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json as jsonlib
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,7 +75,10 @@ def run(
     if json:
         print(jsonlib.dumps(summary))
     else:
-        show(summary, result, f"kernelrl run {experiment} --out {result.store.path}")
+        given = {"episodes": episodes, "seeds": seeds, "workers": workers, "address": address}
+        given["engine"] = None if engine == "local" else engine
+        options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+        show(summary, result, shlex.join(["kernelrl", "run", experiment, "--out", str(result.store.path), *options]))
     if not result.finished:
         raise typer.Exit(130 if result.interrupted else 1)
 

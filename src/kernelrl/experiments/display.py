@@ -25,9 +25,9 @@ class Display:
             from rich.console import Console
 
             self._live = progress.Progress(
-                progress.TextColumn("{task.description}", markup=False), progress.BarColumn(), progress.MofNCompleteColumn(),
-                progress.TextColumn("{task.fields[mean]}"), progress.TimeRemainingColumn(),
-                console=Console(stderr=True),
+                progress.TextColumn("{task.description}", markup=False), progress.BarColumn(),
+                progress.MofNCompleteColumn(), progress.TextColumn("{task.fields[mean]}"),
+                progress.TimeRemainingColumn(), console=Console(stderr=True),
             )  # fmt: skip
             self._all = self._live.add_task("all", total=self._total, completed=sum(done.values()), mean="")
 

@@ -31,7 +31,7 @@ class Worker:
         self.last_words: deque[str] = deque(maxlen=30)
         self._inbox = inbox
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "kernelrl.experiments.worker"],
+            [sys.executable, "-P", "-m", "kernelrl.experiments.worker"],  # -P: whatever lies about is not imported
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
             errors="replace", env={**os.environ, "PYTHONPATH": python_path(), **dict.fromkeys(SINGLE, "1")},
             pass_fds=(inherited,), process_group=0,  # Ctrl-C is the parent's to take

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -168,11 +169,12 @@ def build_environment(environment: Environment) -> gym.Env[Any, Any]:
 
 def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> dict[str, Any]:
     """All that decides what a run of a seed computes, as JSON; defaults of the agent included."""
-    return {
+    content = {
         "agent": entry.agent,
         "hyper_parameters": {name: storage.encode(getattr(agent, name)) for name in agent._hyper_parameters},
         "environment": {"id": environment.id, **environment.others},
     }
+    return dict(json.loads(json.dumps(content)))  # as it will be when read again, so that the two can be compared
 
 
 # ---------------------------------------------------------------------------------------------------- what there is

@@ -111,9 +111,13 @@ class RayEngine:
             return Event(task, kind, {"why": f"its task was lost: {type(error).__name__}", "trace": str(error)})
         kind = data.pop("kind")
         if kind == "checkpoint":
-            for name, content in data.pop("files").items():
-                with replacing(Path(task.job.path, name)) as file:
-                    file.write(content)
+            try:
+                for name, content in data.pop("files").items():
+                    with replacing(Path(task.job.path, name)) as file:
+                        file.write(content)
+            except OSError as error:
+                ray.cancel(stream, force=True)
+                return Event(task, "failed", {"why": f"OSError: {error}", "trace": traceback.format_exc()})
         if kind not in ("finished", "stopped", "failed"):
             self._under_way.append((stream, task))  # last, so that all have their turn
         return Event(task, kind, data)

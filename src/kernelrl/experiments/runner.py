@@ -66,19 +66,19 @@ def run(
     experiment = read_experiment(source, episodes, seeds)
     plan = Plan.of(experiment)
     store = Store(Path(out) if out is not None else Path("results") / safe_name(experiment.name))
-    try:
-        make_folder(store.path)
-        with FolderLock(store.path) as lock:
+    with contextlib.ExitStack() as stack:
+        try:
+            make_folder(store.path)
+            lock = stack.enter_context(FolderLock(store.path))
             extend(store, experiment, plan)
             result = Result(store)
             jobs = plan_jobs(store, experiment, plan, checkpoint_seconds, result)
-            if jobs:
-                start = local_engine if engine == "local" else ray_engine
-                with start(workers, len(jobs), lock, address) as running:
-                    drive(running, jobs, plan, result)
-            return result
-    except OSError as error:
-        raise ExperimentError(f"{store.path}: cannot be written: {error}") from error
+        except OSError as error:
+            raise ExperimentError(f"{store.path}: cannot be written: {error}") from error
+        if jobs:
+            start = local_engine if engine == "local" else ray_engine
+            drive(stack.enter_context(start(workers, len(jobs), lock, address)), jobs, plan, result)
+    return result
 
 
 # ---------------------------------------------------------------------------------------------------------- planning
@@ -199,7 +199,8 @@ def agent_table(entry: Any) -> dict[str, Any]:
 @contextlib.contextmanager
 def local_engine(workers: int | None, jobs: int, lock: FolderLock, address: str | None) -> Iterator[Engine]:
     """Worker processes on this machine, as many as cores unless told."""
-    engine = LocalEngine(min(workers or len(os.sched_getaffinity(0)), jobs), lock.handle)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    engine = LocalEngine(min(workers or cores, jobs), lock.handle)
     try:
         yield engine
     finally:
