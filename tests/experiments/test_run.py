@@ -65,7 +65,7 @@ def test_interrupted_by_ctrl_c(whole, tmp_path):
     running.send_signal(signal.SIGINT)
     said, errors = running.communicate(timeout=60)
     assert running.returncode == 130, errors
-    assert f"To go on: kernelrl run {file} --out {out}" in errors and "Traceback" not in errors
+    assert f"To go on: kernelrl run {file} --out {out} --workers=2" in errors and "Traceback" not in errors
     assert "greedy  0 of 1 runs finished" in said
     before = stored(out)
     assert 20 < before < 120
