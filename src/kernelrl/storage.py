@@ -16,10 +16,21 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl import schedules
 from kernelrl.core import kernels, metrics
 from kernelrl.files import replacing
 
-__all__ = ["FORMAT", "arrays_of", "decode", "encode", "holds_function", "read_file", "with_arrays", "write_file"]
+__all__ = [
+    "FORMAT",
+    "arrays_of",
+    "copied",
+    "decode",
+    "encode",
+    "holds_function",
+    "read_file",
+    "with_arrays",
+    "write_file",
+]
 
 FORMAT = 1
 HEADER = "kernelrl.json"
@@ -46,6 +57,11 @@ def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
         elif hasattr(value, "_fields") and name != "settings":
             new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
     return model._replace(**new)
+
+
+def copied(model: Any) -> Any:
+    """The same NamedTuple with copies of its arrays."""
+    return with_arrays(model, {name: array.copy() for name, array in arrays_of(model)})
 
 
 def function_path(function: Any) -> str:
@@ -82,6 +98,10 @@ def encode(value: Any) -> Any:
         return {"kind": "folded", "map": function_path(value.map), "metric": encode(value.metric)}
     if isinstance(value, metrics.Custom):
         return {"kind": "custom", "function": function_path(value.function)}
+    if isinstance(value, schedules.Power):
+        return {"kind": "power", **vars(value)}
+    if callable(value):
+        return {"kind": "function", "function": function_path(value)}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
@@ -104,6 +124,10 @@ def decode(value: Any) -> Any:
         return metrics.Folded(import_function(value["map"], "metric", "metric=…"), decode(value["metric"]))
     if kind == "custom":
         return metrics.Custom(import_function(value["function"], "metric", "metric=…"))
+    if kind == "power":
+        return schedules.Power(value["start"], value["minimum"], value["exponent"])
+    if kind == "function":
+        return import_function(value["function"], "bandwidth", "bandwidth=…")
     if kind == "tuple":
         return tuple(decode(item) for item in value["items"])
     raise ValueError(f"unknown kind of value {kind!r}")
@@ -111,7 +135,7 @@ def decode(value: Any) -> Any:
 
 def holds_function(value: Any) -> bool:
     """Whether `encode` wrote a function of the user's there."""
-    return isinstance(value, dict) and value.get("kind") in ("custom", "folded")
+    return isinstance(value, dict) and value.get("kind") in ("custom", "folded", "function")
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ __all__ = [
 @inner
 def bonus_at(settings, h, C):
     """B_h at generalized count `C`."""
-    return bonus_value(settings.bonus, settings.bonus_scale, np.float64(settings.horizon - h), C)
+    return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, settings.caps[h], C)
 
 
 @inner
