@@ -146,6 +146,8 @@ def test_objects_from_tables():
     assert kernel == krl.kernels.ExponentialPower(3)
     assert agent(bandwidth=0.1, lipschitz={"name": "recursion", "reward": 10, "transition": 1}).lipschitz == (10, 1)
     assert agent(bandwidth=0.1, lipschitz="none").lipschitz is None
+    power = {"name": "power", "start": 0.05, "minimum": 0.012, "exponent": 0.25}
+    assert agent(bandwidth=power, representatives=0.02).bandwidth == krl.schedules.Power(0.05, 0.012, 0.25)
     assert agent(bandwidth=0.1, reward_range=[-1, 2]).reward_range == (-1, 2)
 
 
@@ -184,15 +186,14 @@ def test_an_agent_of_the_users_own():
     assert type(made).__name__ == "Dying" and made.times == 0
 
 
-def test_presets(monkeypatch):
-    entry = AgentEntry(label="it", agent="RandomAgent", preset="as-run", horizon=7)
-    monkeypatch.delattr(krl.RandomAgent, "preset", raising=False)
+def test_presets():
+    made = build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-run", max_representatives=7))
+    expected = krl.KernelUCBVI.preset("as-run", max_representatives=7)
+    assert repr(made) == repr(expected) and made.max_representatives == 7
+    with pytest.raises(ExperimentError, match=r'agents "it": preset: KernelUCBVI has text, as-run, analysed, not'):
+        build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-ran"))
     with pytest.raises(ExperimentError, match=r'agents "it": preset: RandomAgent has no presets'):
-        build_agent(entry)
-    preset = classmethod(lambda cls, name, **others: cls(reward_range=(0, len(name)), **others))
-    monkeypatch.setattr(krl.RandomAgent, "preset", preset, raising=False)
-    made = build_agent(entry)
-    assert (made.horizon, made.reward_range) == (7, (0, 6))
+        build_agent(AgentEntry(label="it", agent="RandomAgent", preset="as-run"))
 
 
 def test_wrong_for_the_environment(tmp_path):

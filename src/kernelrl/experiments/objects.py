@@ -7,6 +7,7 @@ Hyper-parameters that are objects in Python are tables with a `name` in a file:
     metric = {name = "custom", function = "module:function"}
     kernel = {name = "exponential-power", p = 3}
     bandwidth = {name = "power", start = 0.05, minimum = 0.012, exponent = 0.25}
+    bandwidth = {name = "function", function = "module:function"}
     lipschitz = {name = "recursion", reward = 10, transition = 1}       # the tuple (λ_r, λ_p)
 
 and None, which TOML does not have, is "none": `representatives = "none"`.
@@ -28,6 +29,7 @@ from kernelrl.agent import Agent
 from kernelrl.core import kernels, metrics
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, no_such
+from kernelrl.schedules import Power
 
 __all__ = ["agent_class", "build_agent", "build_environment", "configuration", "listing", "public_agents"]
 
@@ -73,7 +75,12 @@ def agent_class(name: str) -> type[Agent]:
 
 def power_schedule(start: float, minimum: float, exponent: float) -> Any:
     """σ_k = max(minimum, start·(1+k/100)^-exponent)."""
-    return imported("kernelrl.schedules:Power")(start, minimum, exponent)
+    return Power(start, minimum, exponent)
+
+
+def own_function(function: str) -> Any:
+    """A function of the number of the episode, given as "module:function"."""
+    return imported(function)
 
 
 def lp(p: float | str = 2.0, scale: Any = None) -> Any:
@@ -100,7 +107,7 @@ def recursion(reward: float, transition: float) -> Any:
 TABLES: dict[str, dict[str, Callable[..., Any]]] = {
     "metric": {"lp": lp, "folded": folded, "custom": custom},
     "kernel": {"exponential-power": kernels.ExponentialPower},
-    "bandwidth": {"power": power_schedule},
+    "bandwidth": {"power": power_schedule, "function": own_function},
     "lipschitz": {"recursion": recursion},
 }
 
