@@ -141,7 +141,36 @@ def test_drivers_agree_to_the_last_bit(variant):
     other = agent.fit(make_env(), EPISODES, seed=SEED, driver="python")
     assert np.array_equal(history.returns, other.returns)
     assert np.array_equal(history.lengths, other.lengths)
+    assert np.array_equal(history.optimistic_values, other.optimistic_values)
     check_equal(found, read(agent))
+
+
+class FirstValues(gym.Wrapper):
+    """Asks the agent for V_0 at the first state of each episode, after the episode has begun."""
+
+    agent, values = None, ()
+
+    def reset(self, **options):
+        self.state, info = self.env.reset(**options)
+        self.first = True
+        return self.state, info
+
+    def step(self, action):
+        if self.first:
+            self.values = (*self.values, self.agent.values([self.state], 0)[0])
+        self.first = False
+        return self.env.step(action)
+
+
+@each_variant
+def test_optimistic_values(variant):
+    """They are what the agent says when an episode has begun."""
+    history, _ = whole(variant)
+    env = FirstValues(make_env())
+    env.agent = make(variant)
+    env.agent.fit(env, EPISODES, seed=SEED)
+    assert len(env.values) == EPISODES and np.array_equal(history.optimistic_values, env.values)
+    assert history.optimistic_values[0] == H
 
 
 @each_variant

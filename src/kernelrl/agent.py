@@ -189,7 +189,8 @@ class Agent:
         episodes = whole_number("episodes", episodes, 0)
         dynamics = self._dynamics(env, driver)
         self._get_ready(env, seed)
-        returns, lengths, bad = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(2)
+        returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
+        bad = np.zeros(2)
         x, y, stream = np.zeros(self._low.size), np.zeros(self._low.size), np.zeros(4, np.uint64)
         low, high = self.reward_range
         if dynamics is None:
@@ -206,7 +207,7 @@ class Agent:
                 before = time.perf_counter()
                 played = run(
                     self._model, world, stream, x, y, self._seed, self._episodes, count,
-                    horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], bad,
+                    horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], values[done:], bad,
                 )  # fmt: skip
                 self._episodes += played
                 done += played
@@ -216,7 +217,10 @@ class Agent:
                     block = next_block(block, time.perf_counter() - before)
                 bar.update(done)
         seconds = time.perf_counter() - began
-        return History(first, returns[:done].copy(), lengths[:done].copy(), seconds, interrupted=done < episodes)
+        return History(
+            first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), seconds,
+            interrupted=done < episodes,
+        )  # fmt: skip
 
     def _get_ready(self, env: gym.Env[Any, Any], seed: int | None) -> None:
         """Start, or check that `env` and `seed` go on where the last call ended."""
