@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
+from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.history import History
 from kernelrl.progress import Interrupts, Progress
 from kernelrl.rollout import (
@@ -230,6 +231,16 @@ class Agent:
                 f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
             )
         return dynamics
+
+    def evaluate(self, env: gym.Env[Any, Any], episodes: int = 1000, seed: int = 0) -> Evaluation:
+        """The value of the policy to deploy, with an interval, from `episodes` episodes that teach the agent nothing.
+
+        The same seed gives the same episodes to every agent; none of them are those of a `fit` with that seed.
+        """
+        episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
+        self._started()
+        self._get_ready(env, None)
+        return evaluate(self, env, episodes, self._steps, seed)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 
