@@ -240,7 +240,12 @@ class Agent:
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         self._started()
         self._get_ready(env, None)
-        return evaluate(self, env, episodes, self._steps, seed)
+        world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
+        if world is None:
+            return evaluate(
+                self, GymEnvironment(env, self._check_state, self._first_action), self._steps, episodes, seed
+            )
+        return evaluate(self, world, compiled_horizon(env, self._steps), episodes, seed)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
 from kernelrl.core.stream import episode_seed
+from kernelrl.envs.interface import advance, reset
 
 if TYPE_CHECKING:
     from kernelrl.agent import Agent
@@ -35,18 +35,19 @@ class Evaluation:
     """(episodes,) the return of each episode."""
 
 
-def evaluate(agent: Agent, env: gym.Env[Any, Any], episodes: int, horizon: int, seed: int) -> Evaluation:
-    """Play `episodes` episodes of at most `horizon` steps by `agent.act`."""
-    returns = np.zeros(episodes)
+def evaluate(agent: Agent, world: Any, horizon: int, episodes: int, seed: int) -> Evaluation:
+    """Play `episodes` episodes of at most `horizon` steps in `world`, compiled dynamics or a `GymEnvironment`."""
+    returns, d = np.zeros(episodes), agent._low.size
+    x, y, stream = np.zeros(d), np.zeros(d), np.zeros(4, np.uint64)
     for k in range(episodes):
-        state, _ = env.reset(seed=int(episode_seed(seed, FIRST + k)))
-        for step in range(horizon):
-            state, reward, terminated, truncated, _ = env.step(agent.act(state, step))
-            returns[k] += float(reward)
+        reset(world, episode_seed(seed, FIRST + k), stream, x)
+        for h in range(horizon):
+            reward, terminated, truncated = advance(world, stream, x, agent._deployed_action(x, h), y)
+            returns[k] += reward
+            x[:] = y
             if terminated or truncated:
                 break
-    mean = float(returns.mean())
-    return Evaluation(mean, t_interval(returns), returns)
+    return Evaluation(float(returns.mean()), t_interval(returns), returns)
 
 
 def t_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
