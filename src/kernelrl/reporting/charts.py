@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelrl.reporting.figures import TITLES, action_colours, action_names, window_of
+from kernelrl.reporting.figures import action_colours, action_names, window_of
 from kernelrl.reporting.maps import Maps, Plane
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
-from kernelrl.reporting.style import line_of
+from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Summary
 
 __all__ = ["curve_charts", "map_data"]
@@ -57,19 +57,20 @@ def traces_of(summary: Summary, what: Any, above: float = -np.inf) -> list[dict[
 
 def optimum(x: list[float], y: list[float]) -> dict[str, Any]:
     """The line of the optimal policy."""
-    line = {"color": "#555555", "width": 1}
-    return {"x": x, "y": y, "type": "scatter", "mode": "lines", "name": "optimal policy", "line": line}
+    return {
+        "x": x, "y": y, "type": "scatter", "mode": "lines", "name": "optimal policy", "legendgroup": "optimal",
+        "line": {"color": OPTIMUM, "width": 1},
+    }  # fmt: skip
 
 
-def chart(traces: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any], legend: bool = True) -> dict[str, Any]:
+def chart(traces: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     """Traces with a layout; `x` and `y` are the axes."""
     axis = {"gridcolor": "#e6e6e6", "linecolor": "#444444", "ticks": "outside", "zeroline": False, "automargin": True}
     power = {"exponentformat": "power", "showexponent": "all", "minexponent": 2}
     layout = {
         "xaxis": {**axis, **power, "hoverformat": ",d", "title": {"text": "episodes"}, **x},
         "yaxis": {**axis, **power, "hoverformat": ",.4~g", **y},
-        "showlegend": legend,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "showlegend": False,  # the page has its own, which takes no room from a small chart
         "hovermode": "x unified",
     }
     return {"data": traces, "layout": layout}
@@ -87,13 +88,11 @@ def curve_charts(summary: Summary) -> dict[str, Any]:
         recent.append(optimum([1, K], [best, best]))
         curves = traces_of(summary, lambda c: regret(c.returns, best))
         positive = traces_of(summary, lambda c: regret(c.returns, best), above=0.0)
-        charts["regret"] = chart(curves, {}, {"title": {"text": "regret"}}, legend=False)
+        charts["regret"] = chart(curves, {}, {"title": {"text": "regret"}})
         log = {"type": "log", "dtick": 1}
-        charts["regret-log"] = chart(positive, log, {**log, "title": {"text": "regret"}}, legend=False)
+        charts["regret-log"] = chart(positive, log, {**log, "title": {"text": "regret"}})
     charts["total-reward"] = chart(total, {}, {"title": {"text": "total reward"}})
-    charts["return"] = chart(
-        recent, {}, {"title": {"text": f"return, mean of the last {window:,}" if window > 1 else "return"}}
-    )
+    charts["return"] = chart(recent, {}, {"title": {"text": "return"}})
     time = traces_of(summary, lambda c: c.seconds, above=0.0)
     charts["time"] = chart(time, {}, {"type": "log", "title": {"text": "seconds of learning"}})
     return charts
@@ -152,6 +151,6 @@ def map_data(summary: Summary, plane: Plane, maps: list[Maps]) -> dict[str, Any]
     actions = max(entry.actions for entry in maps)
     return {
         "x": plane.x.tolist(), "y": plane.y.tolist(), "low": plane.low.tolist(), "high": plane.high.tolist(),
-        "equal": plane.equal, "titles": TITLES, "actions": action_names(summary, actions),
+        "equal": plane.equal, "actions": action_names(summary, actions),
         "colours": action_colours(actions), "labels": labels,
     }  # fmt: skip

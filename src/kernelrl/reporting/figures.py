@@ -16,7 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from kernelrl.envs.motion import Motion
 from kernelrl.reporting.maps import Leaves, Maps, Plane
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
-from kernelrl.reporting.style import ACTION_COLOURS, line_of
+from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
 
 __all__ = ["draw_all", "plain", "save"]
@@ -24,7 +24,7 @@ __all__ = ["draw_all", "plain", "save"]
 STYLE: Any = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "grid.alpha": 0.25, "grid.linewidth": 0.6, "legend.frameon": False, "svg.hashsalt": "kernelrl",
-    "savefig.dpi": 200, "axes.formatter.limits": (-3, 4), "axes.formatter.use_mathtext": True,
+    "savefig.dpi": 200, "axes.formatter.limits": (-3, 4),
 }  # fmt: skip
 POINTS = 400  # of a curve
 FORMATS = ("png", "pdf", "svg")
@@ -34,6 +34,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure in every format; without dates, so that the same data give the same files."""
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
     with matplotlib.rc_context(STYLE):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the layout is done; it would take as long again for each format
         for path in paths:
             metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
             figure.savefig(path, metadata=metadata)
@@ -89,10 +91,15 @@ def draw_environment(motion: Motion) -> Figure:
     axes.plot(*motion.starts.T, "o", color="#0072B2", markersize=7, markeredgecolor="white", zorder=4)
     for start in motion.starts:
         axes.annotate("start", start, xytext=(6, 3), textcoords="offset points", zorder=4)
-    figure.colorbar(picture, ax=axes, label="reward", pad=0.02)
+    figure.colorbar(picture, cax=beside(axes), label="reward")
     axes.grid(False)
     axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=extent[:2], ylim=extent[2:])
     return figure
+
+
+def beside(axes: Axes) -> Axes:
+    """A place for a colour bar, as high as the picture."""
+    return axes.inset_axes((1.03, 0.0, 0.035, 1.0))
 
 
 def union(rectangles: list[Rectangle]) -> Any:
@@ -149,7 +156,7 @@ def draw_total_reward(summary: Summary) -> Figure:
     draw_labels(axes, summary.curves, lambda c: c.returns.cumsum(axis=1))
     if summary.optimal is not None:
         K = max(c.episodes for c in summary.curves)
-        axes.plot([0, K], [0, K * summary.optimal.start_value], color="#555555", linewidth=1, label="optimal policy")
+        axes.plot([0, K], [0, K * summary.optimal.start_value], color=OPTIMUM, linewidth=1, label="optimal policy")
     axes.ticklabel_format(style="sci", scilimits=(0, 0))
     axes.set_ylabel("total reward")
     legend(figure, axes)
@@ -183,7 +190,7 @@ def draw_return(summary: Summary) -> Figure:
     window = window_of(summary)
     draw_labels(axes, summary.curves, lambda c: smoothed(c.returns, window))
     if summary.optimal is not None:
-        axes.axhline(summary.optimal.start_value, color="#555555", linewidth=1, label="optimal policy")
+        axes.axhline(summary.optimal.start_value, color=OPTIMUM, linewidth=1, label="optimal policy")
     axes.set_ylabel(f"return, mean of the last {window:,} episodes" if window > 1 else "return")
     legend(figure, axes)
     return figure
@@ -265,7 +272,7 @@ def draw_map(
         patches = [Patch(color=c, label=plain(a)) for a, c in zip(actions, action_colours(maps.actions), strict=False)]
         axes.legend(handles=patches[:8], loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
     else:
-        figure.colorbar(mesh, ax=axes)
+        figure.colorbar(mesh, cax=beside(axes))
 
 
 def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str) -> None:
@@ -277,7 +284,7 @@ def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str) -> N
     collection.set_array(leaves.q)
     axes.add_collection(collection)
     axes.set_title(f"partition, Q of {plain(action)}")
-    figure.colorbar(collection, ax=axes)
+    figure.colorbar(collection, cax=beside(axes))
 
 
 def action_colours(actions: int) -> list[str]:

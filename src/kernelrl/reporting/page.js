@@ -10,6 +10,16 @@
   }
 
   for (const [name, chart] of Object.entries(data.charts)) draw(document.getElementById("chart-" + name), chart);
+  for (const button of document.querySelectorAll(".legend button")) {
+    button.addEventListener("click", () => {
+      const shown = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(shown));
+      for (const div of button.closest("section").querySelectorAll(".chart")) {
+        const traces = div.data.map((trace, i) => [trace.legendgroup, i]).filter((pair) => pair[0] === button.dataset.group);
+        if (traces.length) Plotly.restyle(div, { visible: shown }, traces.map((pair) => pair[1]));
+      }
+    });
+  }
   if (data.maps) new Maps(data.maps).show();
 
   // ---------------------------------------------------------------------------------------------------- maps
@@ -42,8 +52,8 @@
       episode.value = episode.max;
       for (const name of names) at("map-figure-" + name).hidden = !entry.words[name];
       at("map-action-label").hidden = !entry.leaves;
-      const missing = names.slice(0, 3).filter((name) => !entry.words[name]).map((name) => maps.titles[name]);
-      at("map-missing").textContent = missing.length ? "This agent has no " + missing.join(" and no ") + "." : "";
+      const missing = names.slice(0, 3).filter((name) => !entry.words[name]);
+      at("map-missing").textContent = missing.length ? "This agent has no " + missing.join(" and no ") + " to show." : "";
       show();
     }
 

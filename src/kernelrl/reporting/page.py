@@ -90,13 +90,14 @@ def render(summary: Summary, plane: Plane | None, maps: list[Maps], files: dict[
 
     charts = curve_charts(summary)
     data = {"charts": charts, "maps": map_data(summary, plane, maps) if plane is not None and maps else None}
+    recent = RETURN.format(window_of(summary))
     sections = [
         ("results", "Results", results(summary)),
         ("environment", "Environment", environment(summary, files)),
-        ("reward", "Total reward", curve(["total-reward"], "total-reward", REWARD, files)),
+        ("reward", "Total reward", curve(summary, ["total-reward"], "total-reward", REWARD, files, optimum=True)),
         ("regret", "Regret", regret_section(summary, files)),
-        ("return", "Return per episode", curve(["return"], "return", RETURN.format(window_of(summary)), files)),
-        ("time", "Learning time", curve(["time"], "time", TIME, files)),
+        ("return", "Return per episode", curve(summary, ["return"], "return", recent, files, optimum=True)),
+        ("time", "Learning time", curve(summary, ["time"], "time", TIME, files)),
         ("maps", "What the agents knew", maps_section(summary, maps, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
@@ -167,12 +168,15 @@ RETURN = "Mean return of the last {:,} episodes: mean over seeds, with Student's
 TIME = "Time spent learning, on a logarithmic axis: mean over seeds, with Student's 95 % interval of the mean."
 
 
-def curve(charts: list[str], figure: str, caption: str, files: dict[str, list[Path]], legend: str = "") -> str:
-    """Charts for the screen, side by side under a common legend if there is one, and their figure for paper."""
+def curve(
+    summary: Summary, charts: list[str], figure: str, caption: str, files: dict[str, list[Path]], optimum: bool = False
+) -> str:
+    """Charts for the screen, side by side under one legend, and their figure for paper."""
     boxes = "".join(f'<figure><div class="chart" id="chart-{name}"></div></figure>' for name in charts)
-    boxes = f'{legend}<div class="pair screen">{boxes}</div>' if legend else boxes
+    boxes = f'<div class="pair screen">{boxes}</div>' if len(charts) > 1 else boxes
+    legend = tables.legend(summary, optimum and summary.optimal is not None)
     picture = f'<img class="static" alt="{escape(caption)}" src="{embedded(files[figure], ".svg")}">'
-    return f'<div class="whole">{boxes}{picture}<p class="quiet">{escape(caption)}</p></div>'
+    return f'<div class="whole">{legend}{boxes}{picture}<p class="quiet">{escape(caption)}</p></div>'
 
 
 def regret_section(summary: Summary, files: dict[str, list[Path]]) -> str:
@@ -183,7 +187,7 @@ def regret_section(summary: Summary, files: dict[str, list[Path]]) -> str:
         f"Episodes × {summary.optimal.start_value:.3f} (the optimal value) less the rewards collected, on linear and "
         "on logarithmic axes. Mean over seeds, with Student's 95 % interval of the mean."
     )
-    return curve(["regret", "regret-log"], "regret", caption, files, tables.legend(summary)) + tables.exponents(summary)
+    return curve(summary, ["regret", "regret-log"], "regret", caption, files) + tables.exponents(summary)
 
 
 def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["ACTION_COLOURS", "Line", "line_of"]
+__all__ = ["ACTION_COLOURS", "OPTIMUM", "Line", "line_of"]
 
 # Okabe and Ito's colours, those that are hard to see on white last or left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -14,6 +14,7 @@ DASHES = (
     ("9px,3px,2px,3px", (0, (7, 2.5, 1.6, 2.5))),
     ("12px,4px", (0, (10, 3))),
 )
+OPTIMUM = "#555555"  # the optimal policy's line, thin and solid
 MARKERS = "osD^vPX*"
 ACTION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 

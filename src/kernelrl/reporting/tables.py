@@ -11,10 +11,10 @@ from typing import Any
 
 from kernelrl.reporting.figures import action_colours, action_names
 from kernelrl.reporting.maps import Maps
-from kernelrl.reporting.style import line_of
+from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
 
-__all__ = ["action_legend", "differences", "exponents", "legend", "legend", "results", "versions"]
+__all__ = ["action_legend", "differences", "exponents", "legend", "results", "versions"]
 
 FORMAT = {
     "total reward": "{:,.0f}",
@@ -61,10 +61,14 @@ def cell(name: str, measure: Measure) -> str:
 def key(index: int) -> str:
     """A piece of the label's line."""
     line = line_of(index)
-    dash = "" if line.dash == "solid" else f' stroke-dasharray="{line.dash.replace("px", "")}"'
+    return stroke(line.colour, 2.5, "" if line.dash == "solid" else line.dash.replace("px", ""))
+
+
+def stroke(colour: str, width: float, dash: str) -> str:
+    """A short line."""
     return (
-        f'<svg class="key" width="26" height="8" aria-hidden="true"><line x1="0" y1="4" x2="26" y2="4" '
-        f'stroke="{line.colour}" stroke-width="2.5"{dash}/></svg>'
+        '<svg class="key" width="26" height="8" aria-hidden="true"><line x1="0" y1="4" x2="26" y2="4" '
+        f'stroke="{colour}" stroke-width="{width}" stroke-dasharray="{dash}"/></svg>'
     )
 
 
@@ -138,10 +142,16 @@ def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str) 
 # -------------------------------------------------------------------------------------------------------------- others
 
 
-def legend(summary: Summary) -> str:
-    """Which line is which label."""
-    entries = "".join(f"<span>{key(i)}{escape(c.label)}</span>" for i, c in enumerate(summary.curves))
-    return f'<div class="legend lines">{entries}</div>'
+def legend(summary: Summary, optimum: bool) -> str:
+    """Which line is which label; a click hides it."""
+    entries = [(str(i), key(i), c.label) for i, c in enumerate(summary.curves)]
+    if optimum:
+        entries.append(("optimal", stroke(OPTIMUM, 1.0, ""), "optimal policy"))
+    buttons = "".join(
+        f'<button type="button" data-group="{group}" aria-pressed="true">{line}{escape(label)}</button>'
+        for group, line, label in entries
+    )
+    return f'<div class="legend lines">{buttons}</div>'
 
 
 def exponents(summary: Summary) -> str:
