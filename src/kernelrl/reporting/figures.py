@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -117,7 +118,7 @@ def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_l
     style = line_of(index)
     mean, low, high = mean_with_interval(curves)
     axes.plot(
-        k, mean, color=style.colour, linestyle=style.pattern, linewidth=1.6, label=plain(label), marker=style.marker,
+        k, mean, color=style.colour, linestyle=style.pattern, linewidth=1.6, label=label, marker=style.marker,
         markersize=4.5, markevery=(0.03 + 0.02 * (index % 5), 0.14),
     )  # fmt: skip
     if len(curves) > 1:
@@ -130,24 +131,24 @@ def draw_labels(
     """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` is what to call them."""
     for i, c in enumerate(curves):
         at = thinned(c.episodes, POINTS)
-        draw_curve(axes, i, names.get(c.label, c.label), at + 1, what(c)[:, at], low_limit)
+        draw_curve(axes, i, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
     axes.set_xlabel("episodes")
     axes.margins(x=0.01)
 
 
 def new_axes(panels: int = 1) -> tuple[Figure, Any]:
     """A figure of a paper's width."""
-    figure = Figure(figsize=(6.4, 3.9) if panels == 1 else (6.4, 3.4), layout="constrained")
+    figure = Figure(figsize=(6.4, 3.3) if panels == 1 else (6.4, 2.6), layout="constrained")
     return figure, figure.subplots(1, panels)
 
 
 def legend(figure: Figure, axes: Axes) -> None:
     """One legend above all panels."""
     handles, labels = axes.get_legend_handles_labels()
-    longest = max(len(label) for label in labels)
-    figure.legend(
-        handles, labels, loc="outside upper center", ncols=max(1, min(3, 90 // (longest + 8))), handlelength=3.2
-    )
+    longest = max(len(re.sub(r"\$.*", "xxxxxx", label)) for label in labels)
+    columns = max(1, min(3, 90 // (longest + 8)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(labels) // columns))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=3.2)
 
 
 def draw_total_reward(summary: Summary) -> Figure:
@@ -177,11 +178,9 @@ def draw_regret(summary: Summary) -> Figure:
 
 
 def with_exponents(summary: Summary) -> dict[str, str]:
-    """Labels with the exponents of their regret."""
-    return {
-        label: label if np.isnan(exponent) else f"{label} (exponent {exponent:.2f})"
-        for label, exponent in summary.exponents.items()
-    }
+    """Labels with the exponents that were fitted to their regret."""
+    known = {label: e for label, e in summary.exponents.items() if not np.isnan(e)}
+    return {label: rf"{plain(label)} $\propto k^{{{e:.2f}}}$" for label, e in known.items()}
 
 
 def draw_return(summary: Summary) -> Figure:
