@@ -40,11 +40,11 @@ def shown(name: str, value: float) -> str:
 def results(summary: Summary) -> str:
     """A row a label, a column a measure."""
     names = [name for name in MEASURES if name in summary.measures[summary.curves[0].label]]
-    head = "".join(f"<th>{name}</th>" for name in ("algorithm", "seeds", "episodes", *names))
+    head = "".join(f"<th>{name}</th>" for name in ("algorithm", *names, "seeds", "episodes"))
     rows = ""
     for i, c in enumerate(summary.curves):
         cells = "".join(f"<td>{cell(name, summary.measures[c.label][name])}</td>" for name in names)
-        rows += f"<tr><th>{key(i)}{escape(c.label)}</th><td>{len(c.seeds)}</td><td>{c.episodes:,}</td>{cells}</tr>"
+        rows += f"<tr><th>{key(i)}{escape(c.label)}</th>{cells}<td>{len(c.seeds)}</td><td>{c.episodes:,}</td></tr>"
     return (
         f'<div class="wide"><table id="table-results"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
