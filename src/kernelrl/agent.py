@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
+from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.history import History
 from kernelrl.progress import Interrupts, Progress
 from kernelrl.rollout import (
@@ -258,6 +259,21 @@ class Agent:
                 f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
             )
         return dynamics
+
+    def evaluate(self, env: gym.Env[Any, Any], episodes: int = 1000, seed: int = 0) -> Evaluation:
+        """The value of the policy to deploy, with an interval, from `episodes` episodes that teach the agent nothing.
+
+        The same seed gives the same episodes to every agent; none of them are those of a `fit` with that seed.
+        """
+        episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
+        self._started()
+        self._get_ready(env, None)
+        world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
+        if world is None:
+            return evaluate(
+                self, GymEnvironment(env, self._check_state, self._first_action), self._steps, episodes, seed
+            )
+        return evaluate(self, world, compiled_horizon(env, self._steps), episodes, seed)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 

@@ -43,8 +43,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     for agent in ("KernelUCBVI", "GreedyKernelUCBVI")
 }
 
-# The baselines: 20 cells along each axis. The authors' UCBVI counts with H at every step, as their Kernel-UCBVI does; no
-# bonus of theirs exceeds the cap; their AdaptiveQL splits a ball before updating it.
+# The baselines: 20 cells along each axis. The authors' UCBVI counts with H at every step, as their Kernel-UCBVI does;
+# no bonus of theirs exceeds the cap; their AdaptiveQL splits a ball before updating it.
 GRID = {"bins": 20}
 THEORY = {"bonus": "hoeffding", "total_episodes": 50_000}
 COUNTING = {

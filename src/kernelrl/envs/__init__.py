@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 if TYPE_CHECKING:
+    from kernelrl.envs.optimal import OptimalValues, solve
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
-__all__ = ["TwinRooms", "register", "twin_rooms_fold"]
+__all__ = ["OptimalValues", "TwinRooms", "register", "solve", "twin_rooms_fold"]
 
 # Gymnasium's name → entry point and time limit.
 ENVIRONMENTS = {"kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20)}
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from kernelrl.envs import twin_rooms
 
         return getattr(twin_rooms, name)
+    if name in ("OptimalValues", "solve"):
+        from kernelrl.envs import optimal
+
+        return getattr(optimal, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
