@@ -1,7 +1,7 @@
 """The bonuses of the theory as plain functions (paper, definition 2; the joint one is derived in docs/theory.md).
 
-With C = β + Σw, n samples in the pool that a step uses, at most N of them ever (N = K with data per step, K·H when pooled),
-k = n+1, and everything at confidence δ:
+With C = β + Σw, n samples in the pool that a step uses, at most N of them ever (N = K with data per step, K·H when
+pooled), k = n+1, and everything at confidence δ:
 
     simplified  1/√C + R_h/C                                                          (no guarantee)
     full        (H+1)·√(v/C) + β(H+1)/C + (b_p + b_r)·σ,  v = 2·log(H·N(σ²/(N·H))·√(1+k/β)/(δ/6))
@@ -14,8 +14,8 @@ k = n+1, and everything at confidence δ:
 Where states are merged at a distance m, (L_h + L_{h+1})·m is added to the last two.
 
 As functions of what a point knows all have the form c0 + c1·D/C + c2/C (+ L_h·Σwρ/C), D = √C or √(β+Σw²), so an agent
-needs a table of c0, c1, c2. A bonus must hold for all k; k enters by its logarithm, so it is rounded up to the end of its
-epoch, 2^{j+1}-1, and the bonus of a count changes only when the number of samples has doubled. Without a number of
+needs a table of c0, c1, c2. A bonus must hold for all k; k enters by its logarithm, so it is rounded up to the end of
+its epoch, 2^{j+1}-1, and the bonus of a count changes only when the number of samples has doubled. Without a number of
 episodes ("anytime"), epoch j has a radius of its own and δ_j = 6δ/(π²(j+1)²), which sum to δ.
 """
 

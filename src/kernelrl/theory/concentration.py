@@ -9,8 +9,8 @@ for all t at once:
     Bernstein   E[Y_s | past] = 0 and |Y_s| ≤ b;  V_t = Σ w_s²·E[Y_s² | past],  u = log(4e(2t+1)/δ)
                 |S_t|/(W_t+β) ≤ √(2u(V_t+b²))/(W_t+β) + 2bu/(3(W_t+β))
 
-The paper states the first for λ > 0, which would give one side only; its proof integrates over all real λ. A variable in
-an interval of length R has c = R/2.
+The paper states the first for λ > 0, which would give one side only; its proof integrates over all real λ. A variable
+in an interval of length R has c = R/2.
 
 Kernel bias: with w_s = g(z_s/σ), Σ w̃_s·z_s ≤ 2σ(1 + √log(C1·t/β + e)).
 """
@@ -66,7 +66,7 @@ def kernel_bias_bound(t: float, sigma: float, beta: float, C1: float) -> float:
 
 @dataclass(frozen=True)
 class UniformBernstein:
-    """|(P̂-P)f| ≤ P|f|/H + (11H²·variance + 2βH)/C + bias_power·σ^{1+d_X} + bias·σ for all f that are 2L_1-Lipschitz."""
+    """|(P̂-P)f| ≤ P|f|/H + (11H²·variance + 2βH)/C + bias_power·σ^{1+d_X} + bias·σ for all 2L_1-Lipschitz f."""
 
     variance: float
     """θ_v = log(4e(2k+1)/δ · H · N(σ^{2+d_X}/(KH²)) · (2H/(L_1σ))^{N_X(σ)})."""

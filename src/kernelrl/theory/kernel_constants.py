@@ -1,6 +1,7 @@
 """The constants of assumption 3, checked numerically: g(z) ≤ C1·exp(-z²/2), sup|g'| ≤ C2, g(4) > 0, g non-increasing.
 
-`core.kernels` has C1 and C2 in closed form; here they are found by evaluating g on a fine grid, so the two can be compared.
+`core.kernels` has C1 and C2 in closed form; here they are found by evaluating g on a fine grid, so the two can be
+compared.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ class KernelCheck:
 
 def check_kernel(kernel: str | Kernel, points: int = 20_001) -> KernelCheck:
     """The constants of `kernel` as a grid over [0, 8] shows them."""
-    kernel = resolve_kernel(kernel)
+    g_of: Kernel = resolve_kernel(kernel)
     z = np.linspace(0.0, 8.0, points)
-    g = np.asarray(kernel(z))
+    g = np.asarray(g_of(z))
     with np.errstate(over="ignore"):
         C1 = float((g * np.exp(0.5 * z * z)).max())
     steps = np.diff(g)
     return KernelCheck(
-        C1=C1, C2=float(np.abs(steps).max() / (z[1] - z[0])), g4=float(kernel(4.0)),
+        C1=C1, C2=float(np.abs(steps).max() / (z[1] - z[0])), g4=float(g_of(4.0)),
         non_increasing=bool((steps <= 1e-15).all()), in_unit_interval=bool(((g >= 0.0) & (g <= 1.0)).all()),
     )  # fmt: skip
 
@@ -56,9 +57,9 @@ def qualifying_kernels() -> tuple[str, ...]:
 
 def moments(kernel: str | Kernel, d: int, points: int = 20_001) -> tuple[float, float]:
     """Σw̃ρ/σ and Σw²/Σw where samples lie evenly around a point of d-dimensional space: ratios of integrals over z."""
-    kernel = resolve_kernel(kernel)
-    z = np.linspace(0.0, min(kernel.support, 12.0), points)
-    g = np.asarray(kernel(z))
+    g_of: Kernel = resolve_kernel(kernel)
+    z = np.linspace(0.0, min(g_of.support, 12.0), points)
+    g = np.asarray(g_of(z))
     shell = z ** (d - 1)
     shell[[0, -1]] *= 0.5  # the trapezoidal rule
     total = (g * shell).sum()

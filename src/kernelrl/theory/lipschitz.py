@@ -5,10 +5,10 @@ With rewards λ_r-Lipschitz and V_{H+1} = 0, steps h = 1 … H (index 0 … H-1 
     transitions λ_p-Lipschitz in the 1-Wasserstein distance    L_h = λ_r + λ_p·L_{h+1} = Σ_{i=0}^{H-h} λ_r·λ_p^i
     transitions λ_p-Lipschitz in total variation               L_h = λ_r + λ_p·(H-h)
 
-Total variation is ½‖·‖₁: |∫V d(μ-ν)| ≤ (sup V - inf V)·TV, and V_{h+1} lies in [0, H-h]. The first grows like λ_p^H when
-λ_p > 1, the second never faster than H. The paper prints the exponent of the first as H-h' in one place and h'-h in
-another, which is the same sum. If only the reward of the last step is not zero, L_h = λ_r·λ_p^{H-h} (not λ_r as printed:
-take x' = 2x).
+Total variation is ½‖·‖₁: |∫V d(μ-ν)| ≤ (sup V - inf V)·TV, and V_{h+1} lies in [0, H-h]. The first grows like λ_p^H
+when λ_p > 1, the second never faster than H. The paper prints the exponent of the first as H-h' in one place and h'-h
+in another, which is the same sum. If only the reward of the last step is not zero, L_h = λ_r·λ_p^{H-h} (not λ_r as
+printed: take x' = 2x).
 
 Where L_1 is not known, log k may stand in for it from episode k on: the algorithm is optimistic once log k ≥ L_1, that
 is after e^{L_1} episodes, which cost at most H each.
@@ -56,7 +56,7 @@ def final_reward_lipschitz(reward: float, transition: float, horizon: int) -> Fl
 
 
 def unknown_lipschitz(episode: int) -> float:
-    """log k, which stands in for an unknown L_1 in episode k ≥ 1; `math.exp(L_1)` episodes go by before it is enough."""
+    """log k, which stands in for an unknown L_1 in episode k ≥ 1; it is enough after e^{L_1} episodes."""
     if episode < 1:
         raise ValueError(f"episode must be at least 1, got {episode!r}")
     return math.log(episode)

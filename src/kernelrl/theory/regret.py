@@ -1,6 +1,7 @@
 """The regret bounds of the paper, term by term, with the constants that its proofs give.
 
-On the good event (propositions in appendices C and D), following the proof line by line, with ρ ≤ 2σ to the nearest sample,
+On the good event (propositions in appendices C and D), following the proof line by line, with ρ ≤ 2σ to the nearest
+sample,
 
     δ_h ≤ (1+1/H)(δ_{h+1} + ξ_{h+1}) + 2B + (11H²θ_v + 2βH)/C + [2(λ_r + L_1 + (1+2/H)·λ_pL_1) + θ_b]·σ + θ'_b·σ^{1+d_X}
 
@@ -12,13 +13,14 @@ and (1+1/H)^H ≤ e, so that the regret of Kernel-UCBVI is at most the sum of
     new cells       e·H²·N_σ                              steps at which the nearest sample is farther than 2σ
     martingale      √(8e²H²·log(2/δ))·√(KH)
 
-Greedy-Kernel-UCBVI adds e·(H²·N_X + 2L_1·HKσ), "updates". With stationary data and a plan (or Greedy) at every step the sums
-lose a factor H and have K·H samples for K. Here g4 = g(4), N_σ and N_X are the σ-covering numbers of state-action and state
-space. In rates, H²√(N_σK) + H³N_σN_X + L_1KHσ; stationary H^{3/2}√(N_σK) + H²N_σN_X + L_1KHσ.
+Greedy-Kernel-UCBVI adds e·(H²·N_X + 2L_1·HKσ), "updates". With stationary data and a plan (or Greedy) at every step the
+sums lose a factor H and have K·H samples for K. Here g4 = g(4), N_σ and N_X are the σ-covering numbers of state-action
+and state space. In rates, H²√(N_σK) + H³N_σN_X + L_1KHσ; stationary H^{3/2}√(N_σK) + H²N_σN_X + L_1KHσ.
 
-Choice of σ: with N_σ ~ σ^{-d} and N_X ~ σ^{-d_X}, σ = K^{-1/(2d+1)} gives K^{2d/(2d+1)} (for d < 1, where the first-order term
-leads, K^{(3d+1)/(4d+2)}, not K^{1/2} as printed). Balancing all three terms gives σ = K^{-1/(d+max(d_X,1)+1)}: the exponent is
-then (d+d_X)/(d+d_X+1) for d_X ≥ 1, better whenever d_X < d, and the lower bound's (d+1)/(d+2) for d_X ≤ 1.
+Choice of σ: with N_σ ~ σ^{-d} and N_X ~ σ^{-d_X}, σ = K^{-1/(2d+1)} gives K^{2d/(2d+1)} (for d < 1, where the
+first-order term leads, K^{(3d+1)/(4d+2)}, not K^{1/2} as printed). Balancing all three terms gives σ =
+K^{-1/(d+max(d_X,1)+1)}: the exponent is then (d+d_X)/(d+d_X+1) for d_X ≥ 1, better whenever d_X < d, and the lower
+bound's (d+1)/(d+2) for d_X ≤ 1.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class RegretBound:
 
 def sum_of_inverse_roots(cells: float, K: float, steps: float, beta: float, g4: float) -> float:
     """A bound on Σ1/√C at visited pairs with a sample within 2σ; `steps` sums of `K` terms each."""
-    constant = (beta**-0.5 + 2.0 * beta**0.5 / g4) * cells
+    constant = (1.0 / math.sqrt(beta) + 2.0 * math.sqrt(beta) / g4) * cells
     return steps * (constant + 2.0 / g4 * math.sqrt(g4 * cells * K))
 
 
@@ -137,8 +139,8 @@ class Rate:
 def rates(d: float, d_states: float) -> tuple[Rate, ...]:
     """What is known for Lipschitz problems of dimension d (states d_X): upper bounds, then the lower bound.
 
-    UCBVI on a uniform grid of X cells has H²√(XAK) + H³X²A besides the bias L_1KHσ, the same terms as Kernel-UCBVI. The lower
-    bound's dependence on H is conjectured from tabular problems.
+    UCBVI on a uniform grid of X cells has H²√(XAK) + H³X²A besides the bias L_1KHσ, the same terms as Kernel-UCBVI. The
+    lower bound's dependence on H is conjectured from tabular problems.
     """
     ours = regret_exponent(bandwidth_exponent(d), d, d_states)
     better = regret_exponent(better_bandwidth_exponent(d, d_states), d, d_states)

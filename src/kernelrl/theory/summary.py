@@ -1,7 +1,7 @@
 """What `kernelrl theory ENV` prints: the numbers of the theory for one problem, as tables or as JSON.
 
-The question it answers is from how many samples, and from how many episodes, the theory says anything: a bonus above the cap
-R_1 = H lets no value move, and a regret bound above K·V*_1 says nothing (no algorithm can lose more).
+The question it answers is from how many samples, and from how many episodes, the theory says anything: a bonus above
+the cap R_1 = H lets no value move, and a regret bound above K·V*_1 says nothing (no algorithm can lose more).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def summarise(
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
-    kernel = resolve_kernel(kernel)
-    if not kernel.admissible:
-        raise ValueError(f"kernel: {kernel.name} is outside the theory; use {', '.join(qualifying_kernels())}")
+    g: Kernel = resolve_kernel(kernel)
+    if not g.admissible:
+        raise ValueError(f"kernel: {g.name} is outside the theory; use {', '.join(qualifying_kernels())}")
     try:
         env = gym.make(env_id)
     except gym.error.Error as error:
@@ -78,12 +78,12 @@ def summarise(
     constants = known or (unknown_lipschitz(episodes) / H, 1.0)
     L = wasserstein_lipschitz(*constants, H)
     problem = Problem(
-        H, actions, widths, bandwidth, regularization, kernel.C1, kernel.C2, tuple(L.tolist()), constants, stationary
+        H, actions, widths, bandwidth, regularization, g.C1, g.C2, tuple(L.tolist()), constants, stationary
     )
     ceiling = start_value(env)
     return {
         "environment": env_id, "episodes": int(episodes), "delta": delta, "horizon": H, "actions": actions,
-        "widths": list(widths), "bandwidth": bandwidth, "regularization": regularization, "kernel": kernel.name,
+        "widths": list(widths), "bandwidth": bandwidth, "regularization": regularization, "kernel": g.name,
         "stationary": stationary, "lipschitz_constants": list(constants), "lipschitz_known": known is not None,
         "lipschitz": L.tolist(),
         "log_covering": {
@@ -91,9 +91,9 @@ def summarise(
             "states": log_box_covering(widths, bandwidth),
             "full_bonus": problem.log_cover(bandwidth**2 / (problem.most_samples(episodes) * H)),
         },
-        "bonuses": bonus_table(problem, kernel, episodes, delta),
+        "bonuses": bonus_table(problem, g, episodes, delta),
         "cap": float(H),
-        "regret": regret_table(problem, episodes, delta, kernel.g4, ceiling, diameter),
+        "regret": regret_table(problem, episodes, delta, g.g4, ceiling, diameter),
         "rates": rate_table(d, H, episodes),
     }  # fmt: skip
 
