@@ -16,11 +16,12 @@ from kernelrl.algorithms import interface
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
 from kernelrl.algorithms.random_agent import Uniform
-from kernelrl.core.bonuses import resolve_bonus
+from kernelrl.core.bonuses import bonus_object
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.metrics import resolve_metric
 from kernelrl.core.samples import Settings, cell_widths, embedded_box
+from kernelrl.guarantees import bonus_settings, check_bonus
 
 __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
@@ -38,7 +39,7 @@ class KernelAgent(Agent):
 
     def __init__(
         self, bandwidth: float, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
-        bonus: str, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
+        bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
         reward_range: tuple[float, float],
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
@@ -56,7 +57,7 @@ class KernelAgent(Agent):
                 "representatives: merging states is not available yet; pass representatives=None to keep every sample"
             )
         resolve_kernel(kernel)
-        resolve_bonus(bonus)
+        check_bonus(bonus, kernel, self.metric, self.lipschitz)
         self._deployed: tuple[int, Deployed] | None = None
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, replan: int) -> Settings:
@@ -68,8 +69,12 @@ class KernelAgent(Agent):
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / self.bandwidth**2,
             kernel=kernel.code, power=kernel.power, reach=reach, compact=math.isfinite(kernel.support),
-            bonus=resolve_bonus(self.bonus), bonus_scale=self.bonus_scale, stationary=self.stationary,
+            bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L, replan=replan, space=space,
+            **bonus_settings(
+                self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, self.bandwidth,
+                self.regularization, self.lipschitz, L, self.stationary, 0.0,
+            ),
         )  # fmt: skip
 
     def _new_exact(
@@ -137,7 +142,7 @@ class KernelUCBVI(KernelAgent):
         horizon: number of steps of an episode; None takes the environment's time limit.
         kernel: name or object of `kernelrl.kernels`.
         metric: name, object of `kernelrl.metrics`, or a compiled function of two states.
-        bonus: name of the exploration bonus.
+        bonus: name of the exploration bonus, or an object of `kernelrl.bonuses`.
         bonus_scale: factor of the bonus.
         lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate.
         stationary: pool the data of all steps.
@@ -150,7 +155,7 @@ class KernelUCBVI(KernelAgent):
 
     def __init__(
         self, *, bandwidth: float, regularization: float = 0.01, horizon: int | None = None,
-        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: str = "simplified",
+        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         reward_range: tuple[float, float] = (0.0, 1.0), replan: str = "episode",
     ) -> None:  # fmt: skip
@@ -177,7 +182,7 @@ class GreedyKernelUCBVI(KernelAgent):
 
     def __init__(
         self, *, bandwidth: float, regularization: float = 0.01, horizon: int | None = None,
-        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: str = "simplified",
+        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         reward_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:  # fmt: skip

@@ -16,20 +16,28 @@ from typing import Any
 
 import numpy as np
 
-from kernelrl.core import kernels, metrics
+from kernelrl.core import bonuses, kernels, metrics
 
 __all__ = ["FORMAT", "arrays_of", "decode", "encode", "holds_function", "read_file", "with_arrays", "write_file"]
 
 FORMAT = 1
 HEADER = "kernelrl.json"
+CHANGING = ("progress",)  # arrays of settings that change as data come
+
+
+def changing(settings: Any) -> Iterator[str]:
+    """The fields of the settings that are part of the state."""
+    return (field for field in CHANGING if hasattr(settings, field))
 
 
 def arrays_of(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The arrays of a NamedTuple and of those inside it, by their dotted names; settings are left out."""
+    """The arrays of a NamedTuple and of those inside it, by their dotted names; of settings only those that change."""
     for name, value in zip(model._fields, model, strict=True):
         if isinstance(value, np.ndarray):
             yield prefix + name, value
-        elif hasattr(value, "_fields") and name != "settings":
+        elif name == "settings":
+            yield from ((f"{prefix}{name}.{field}", getattr(value, field)) for field in changing(value))
+        elif hasattr(value, "_fields"):
             yield from arrays_of(value, f"{prefix}{name}.")
 
 
@@ -42,7 +50,9 @@ def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
             if array.dtype != value.dtype or array.ndim != value.ndim:
                 raise ValueError(f"array {prefix + name} has type {array.dtype} and {array.ndim} axes")
             new[name] = np.ascontiguousarray(array)
-        elif hasattr(value, "_fields") and name != "settings":
+        elif name == "settings":
+            new[name] = value._replace(**{field: arrays[f"{prefix}{name}.{field}"] for field in changing(value)})
+        elif hasattr(value, "_fields"):
             new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
     return model._replace(**new)
 
@@ -81,6 +91,8 @@ def encode(value: Any) -> Any:
         return {"kind": "folded", "map": function_path(value.map), "metric": encode(value.metric)}
     if isinstance(value, metrics.Custom):
         return {"kind": "custom", "function": function_path(value.function)}
+    if isinstance(value, bonuses.Simplified | bonuses.Full | bonuses.Joint):
+        return {"kind": "bonus", "name": type(value).__name__, **vars(value)}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
@@ -103,6 +115,9 @@ def decode(value: Any) -> Any:
         return metrics.Folded(import_function(value["map"], "metric", "metric=…"), decode(value["metric"]))
     if kind == "custom":
         return metrics.Custom(import_function(value["function"], "metric", "metric=…"))
+    if kind == "bonus":
+        options = {key: item for key, item in value.items() if key not in ("kind", "name")}
+        return getattr(bonuses, value["name"])(**options)
     if kind == "tuple":
         return tuple(decode(item) for item in value["items"])
     raise ValueError(f"unknown kind of value {kind!r}")

@@ -25,7 +25,7 @@ def twin_rooms(pooled=False, **changes):
     """The paper's experiment."""
     given = {
         "horizon": 20, "actions": 4, "widths": (2.0, 1.0), "sigma": 0.025, "beta": 0.01, "C1": 1.0, "C2": GAUSSIAN.C2,
-        "lipschitz": tuple(lipschitz.wasserstein_lipschitz(10.0, 1.0, 20)), "constants": (10.0, 1.0), "pooled": pooled,
+        "lipschitz": tuple(lipschitz.wasserstein_lipschitz(10.0, 1.0, 20).tolist()), "constants": (10.0, 1.0), "pooled": pooled,
     }  # fmt: skip
     return Problem(**{**given, **changes})
 
@@ -59,7 +59,7 @@ def test_tiny_radii_do_not_overflow():
 
 @pytest.mark.parametrize(("widths", "radius"), [([1.0], 0.0), ([1.0], math.nan), ([math.inf], 0.1), ([-1.0], 0.1)])
 def test_bad_boxes(widths, radius):
-    with pytest.raises(ValueError, match="radius must|widths must"):
+    with pytest.raises(ValueError, match=r"radius must|widths must"):
         log_box_covering(widths, radius)
 
 
@@ -279,7 +279,7 @@ def test_shares_of_delta_sum_to_delta():
 def test_printed_reward_term_is_too_small():
     """One step, r(x) = λ_r·|x| with λ_r = L_1 = 0.1, all samples three bandwidths away from x = 0.
 
-    The reward there is 0 and the estimate of it is far from 0; the corrected bound allows that, the printed one does not.
+    The reward there is 0 and its estimate far from 0; the corrected bound allows for that, the printed one does not.
     """
     slope, sigma, beta, n, delta = 0.1, 3.0, 20.0, 400_000, 0.05
     problem = Problem(1, 1, (10.0,), sigma, beta, GAUSSIAN.C1, GAUSSIAN.C2, (slope,), (slope, 0.0))
