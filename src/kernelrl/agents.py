@@ -17,11 +17,12 @@ from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
 from kernelrl.algorithms.random_agent import Uniform
 from kernelrl.core.bonuses import bonus_object
+from kernelrl.core.certified import Certified, bounds_at
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
-from kernelrl.core.metrics import resolve_metric
+from kernelrl.core.metrics import embed, resolve_metric
 from kernelrl.core.samples import Settings, cell_widths, embedded_box
-from kernelrl.guarantees import bonus_settings, check_bonus
+from kernelrl.guarantees import bonus_settings, certify, check_bonus, check_certificate, start_gap
 
 __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
@@ -59,6 +60,7 @@ class KernelAgent(Agent):
         resolve_kernel(kernel)
         check_bonus(bonus, kernel, self.metric, self.lipschitz)
         self._deployed: tuple[int, Deployed] | None = None
+        self._certified: tuple[int, Certified] | None = None
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, replan: int) -> Settings:
         kernel = resolve_kernel(self.kernel)
@@ -109,6 +111,52 @@ class KernelAgent(Agent):
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
         return self._read(interface.read_bonuses, states, step)
+
+    def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
+        """(lower, upper) bounds on V*_1 at `state`, from all data, in mapped units of reward.
+
+        With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
+        probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
+        the environment does not change with the step. It is planned when first asked for and kept until data change.
+        """
+        self._started()
+        check_certificate("certificate", self.bonus, self.bonus_scale, self.representatives is None)
+        x = self._check_state("state", state)
+        certified, u, out = self._certify(), np.zeros(x.size), np.zeros(2)
+        embed(self._model.settings.space, x, u)
+        bounds_at(certified, u, out)
+        # What the agent itself has planned is an upper bound, too.
+        return float(out[0]), float(min(out[1], interface.read_values(self._model, x, 0)))
+
+    def _certify(self) -> Certified:
+        from rich.console import Console
+        from rich.progress import track
+
+        samples = self._model.samples
+        number = int(samples.number[0])
+        if self._certified is None or self._certified[0] != number:
+            quiet = not sys.stderr.isatty() or number * self._steps < 20_000
+            certified = certify(
+                self._model.settings, samples, self._box, self._cells[0],
+                lambda work: track(work, "Planning the certificate", console=Console(stderr=True), disable=quiet),
+            )  # fmt: skip
+            self._certified = number, certified
+        return self._certified[1]
+
+    def _check_episodes(self, more: int) -> None:
+        most = getattr(bonus_object(self.bonus), "episodes", None)
+        if most is not None and self._episodes + more > most:
+            raise ValueError(
+                f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self._episodes} have been played; "
+                "make the agent with more, or with episodes=None for any number"
+            )
+
+    def _check_gap(self, until_gap: Any) -> None:
+        positive("until_gap", until_gap)
+        check_certificate("until_gap", self.bonus, self.bonus_scale, self.representatives is None)
+
+    def _gap(self) -> float:
+        return start_gap(self._certify())
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         samples = self._model.samples

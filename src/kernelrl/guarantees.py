@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.core.bonuses import FULL, Full, Joint, bonus_object, no_table
+from kernelrl.core.certified import Certified, bound_targets, bound_values, bounds_at, new_certified
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
 from kernelrl.theory.kernel_constants import qualifying_kernels
 
-__all__ = ["bonus_settings", "check_bonus", "gives_certificates"]
+__all__ = ["bonus_settings", "certify", "check_bonus", "check_certificate", "next_check", "start_gap"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,9 +50,16 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
         )
 
 
-def gives_certificates(bonus: Any, scale: float) -> bool:
-    """Whether the bonus holds with probability 1-δ in a way that a lower bound can be had from it."""
-    return isinstance(bonus_object(bonus), Joint) and scale >= 1.0
+def check_certificate(name: str, bonus: Any, scale: float, exact: bool) -> None:
+    """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
+    if not isinstance(bonus_object(bonus), Joint):
+        raise ValueError(
+            f"{name}: the bonus {bonus!r} gives no certificate; make the agent with bonus=krl.bonuses.Joint(delta)"
+        )
+    if scale < 1.0:
+        raise ValueError(f"{name}: with bonus_scale={scale} below 1 the bonus certifies nothing; make the agent with 1")
+    if not exact:
+        raise ValueError(f"{name}: certificates need every sample; make the agent with representatives=None")
 
 
 def bonus_settings(
@@ -84,3 +92,39 @@ def bonus_settings(
 def norm_of(metric: Any) -> float:
     """The p of the norm between embeddings."""
     return math.inf if math.isinf(p := (metric.metric if isinstance(metric, Folded) else metric).p) else float(p)
+
+
+def certify(settings: Any, samples: Any, box: tuple[Floats, Floats], cell: float, planning: Any) -> Certified:
+    """Bounds on the optimal values from all samples; `planning` wraps the list of pieces of work, to show progress."""
+    number, block = int(samples.number[0]), 1000
+    certified: Certified = new_certified(settings, samples, *box, cell)
+    pieces = [(h, part) for h in range(settings.horizon - 1, -1, -1) for part in (bound_targets, bound_values)]
+    for h, part in planning(pieces[:-1]):  # nobody's next value is that of step 0
+        for t in range(0, number, block):
+            part(certified, h, t, min(number, t + block))
+    return certified
+
+
+STARTS = 32
+
+
+def start_gap(certified: Certified) -> float:
+    """The largest gap between the bounds at the start states of the last 32 episodes; infinite before the first."""
+    steps = certified.samples.labels[0, : certified.slot.size]
+    starts = np.flatnonzero(steps == 0)[-STARTS:]
+    if starts.size == 0:
+        return math.inf
+    states, out = np.unique(certified.samples.states[0, starts], axis=0), np.zeros(2)
+    gaps = []
+    for u in states:
+        bounds_at(certified, u, out)
+        gaps.append(out[1] - out[0])
+    return float(max(gaps))
+
+
+def next_check(episodes: int) -> int:
+    """After how many episodes the gap is looked at next: from 16 on at intervals of an eighth."""
+    k = 16
+    while k <= episodes:
+        k += k // 8
+    return k

@@ -10,7 +10,6 @@ import numpy as np
 
 from kernelrl.theory.bonuses import Problem, best_radius, full_bonus, full_coefficients, joint_bonus
 
-
 radius_for = functools.cache(best_radius)
 
 

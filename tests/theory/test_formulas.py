@@ -25,7 +25,8 @@ def twin_rooms(pooled=False, **changes):
     """The paper's experiment."""
     given = {
         "horizon": 20, "actions": 4, "widths": (2.0, 1.0), "sigma": 0.025, "beta": 0.01, "C1": 1.0, "C2": GAUSSIAN.C2,
-        "lipschitz": tuple(lipschitz.wasserstein_lipschitz(10.0, 1.0, 20).tolist()), "constants": (10.0, 1.0), "pooled": pooled,
+        "lipschitz": tuple(lipschitz.wasserstein_lipschitz(10.0, 1.0, 20).tolist()), "constants": (10.0, 1.0),
+        "pooled": pooled,
     }  # fmt: skip
     return Problem(**{**given, **changes})
 

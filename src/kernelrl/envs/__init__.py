@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 if TYPE_CHECKING:
+    from kernelrl.envs.ramp import Ramp
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
-__all__ = ["TwinRooms", "register", "twin_rooms_fold"]
+__all__ = ["Ramp", "TwinRooms", "register", "twin_rooms_fold"]
 
 # Gymnasium's name → entry point and time limit.
-ENVIRONMENTS = {"kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20)}
+ENVIRONMENTS = {
+    "kernelrl/Ramp-v0": ("kernelrl.envs.ramp:Ramp", 2),
+    "kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20),
+}
 
 
 def register() -> None:
@@ -29,6 +33,10 @@ def __getattr__(name: str) -> Any:
         from kernelrl.envs import twin_rooms
 
         return getattr(twin_rooms, name)
+    if name == "Ramp":
+        from kernelrl.envs import ramp
+
+        return ramp.Ramp
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

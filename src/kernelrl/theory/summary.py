@@ -30,7 +30,7 @@ from kernelrl.theory.regret import (
 __all__ = ["LIPSCHITZ", "command", "summarise"]
 
 # (λ_r, λ_p) of our environments as they are made by default, in the Euclidean metric.
-LIPSCHITZ = {"kernelrl/TwinRooms-v0": (10.0, 1.0)}
+LIPSCHITZ = {"kernelrl/TwinRooms-v0": (10.0, 1.0), "kernelrl/Ramp-v0": (0.5, 1.0)}
 COUNTS = tuple(10.0**i for i in range(7))
 MOST_EPISODES = 10**80
 
