@@ -58,7 +58,7 @@ class KernelAgent(Agent):
                 "representatives: merging states is not available yet; pass representatives=None to keep every sample"
             )
         resolve_kernel(kernel)
-        check_bonus(bonus, kernel, self.metric, self.lipschitz)
+        check_bonus(bonus, kernel, self.metric, self.lipschitz, representatives is None)
         self._deployed: tuple[int, Deployed] | None = None
         self._certified: tuple[int, Certified] | None = None
 
