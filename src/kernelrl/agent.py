@@ -173,7 +173,7 @@ class Agent:
         self._check_episodes(episodes)
         if until_gap is not None:
             self._check_gap(until_gap)
-        watch = None if monitor is None else Monitor(monitor)
+        watch = None if monitor is None else Monitor(monitor, self._episodes)
         if watch is not None and driver == "compiled":
             raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
         dynamics = self._dynamics(env, driver if watch is None else "python")

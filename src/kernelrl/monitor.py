@@ -29,7 +29,7 @@ class Optimism:
     """Optimistic and optimal values at every visited state of a run, in order, in mapped units of reward."""
 
     episodes: Integers
-    """(n,) number of the episode, from 0."""
+    """(n,) number of the episode, from 0 in the agent's first one."""
     steps: Integers
     """(n,) step of the episode, from 0."""
     values: Floats
@@ -66,14 +66,14 @@ class Optimism:
 class Monitor:
     """Collects values at visited states."""
 
-    def __init__(self, optimal: Any) -> None:
+    def __init__(self, optimal: Any, first_episode: int) -> None:
         """`optimal(states, step)` gives V*_h (n,) at `states` (n, d); an object with such a method `values` will do."""
         self.optimal = getattr(optimal, "values", optimal)
         if not callable(self.optimal):
             raise TypeError(f"monitor must be a function (states, step) → V*_h at the states, got {optimal!r}")
         self.states: list[Floats] = []
         self.visits: list[tuple[int, int, float]] = []
-        self.episode = 0
+        self.episode = first_episode
 
     def note(self, state: Floats, h: int, value: float) -> None:
         """Keep the value at a visited state."""
