@@ -53,6 +53,6 @@ def test_a_fifth_of_it_does_not(normalised):
 
 
 def test_a_wrong_lipschitz_constant_is_seen():
-    """All samples at x = 1 are biased elsewhere; without an allowance for that the bound fails, however many there are."""
+    """Samples at x = 1 are biased elsewhere; without an allowance for that the bound fails, however many there are."""
     assert violated(True, 1.0, where=1.0) <= DELTA
     assert violated(True, 1.0, where=1.0, slope=0.0) == 1.0
