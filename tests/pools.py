@@ -49,6 +49,7 @@ def make_settings(kernel: Any, metric: Any, d: int, **changes: Any) -> Settings:
         "stationary": True,
         "interpolate": True,
         "lipschitz": np.array([4.0, 2.0, 1.0, 0.0]),
+        "caps": np.arange(H, 0, -1.0),
         "replan": 0,
         "space": resolve_metric(metric).space(low, high),
     }

@@ -9,6 +9,8 @@ from kernelrl.envs import register as _register
 
 if TYPE_CHECKING:
     from kernelrl import envs as envs
+    from kernelrl import presets as presets
+    from kernelrl import schedules as schedules
     from kernelrl.agent import Agent, load
     from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
     from kernelrl.core import bonuses, kernels, metrics
@@ -26,6 +28,8 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "presets",
+    "schedules",
 ]
 
 _WHERE = {
@@ -34,24 +38,28 @@ _WHERE = {
     "History": "kernelrl.history",
     "KernelUCBVI": "kernelrl.agents",
     "RandomAgent": "kernelrl.agents",
-    "bonuses": "kernelrl.core",
-    "kernels": "kernelrl.core",
     "load": "kernelrl.agents",
-    "metrics": "kernelrl.core",
+}
+_MODULES = {
+    "bonuses": "kernelrl.core.bonuses",
+    "kernels": "kernelrl.core.kernels",
+    "metrics": "kernelrl.core.metrics",
+    "presets": "kernelrl.presets",
+    "schedules": "kernelrl.schedules",
 }
 
 _register()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'kernelrl' has no attribute {name!r}")
     import importlib
 
-    module = importlib.import_module(_WHERE[name])
-    value = getattr(module, name, None)
-    if value is None:
-        value = importlib.import_module(f"{_WHERE[name]}.{name}")
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+    else:
+        raise AttributeError(f"module 'kernelrl' has no attribute {name!r}")
     globals()[name] = value
     return value
 

@@ -63,6 +63,7 @@ class Agent:
         self._model: Any = None
         self._seed = 0
         self._episodes = 0
+        self._stored: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._hyper_parameters)
@@ -77,6 +78,14 @@ class Agent:
     def _deployed_action(self, state: Floats, step: int) -> int:
         """The deployed policy's action, counted from 0."""
         raise NotImplementedError
+
+    def _before_episodes(self, count: int) -> int:
+        """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
+        return count
+
+    def _to_store(self) -> dict[str, Any]:
+        """What `save` writes of the state besides the model's arrays, as JSON; `_stored` has it in `_new_model`."""
+        return {}
 
     # ------------------------------------------------------------------------------------------------ driving by hand
 
@@ -122,8 +131,10 @@ class Agent:
 
     def begin_episode(self) -> None:
         """Begin an episode."""
+        self._started()
         self._check_episodes(1)
-        interface.begin_episode(self._started())
+        self._before_episodes(1)
+        interface.begin_episode(self._model)
 
     def choose(self, state: npt.ArrayLike, step: int) -> int:
         """The action that the learning policy takes in `state` at `step` (from 0)."""
@@ -189,13 +200,14 @@ class Agent:
         first, done, block, began, gap = self._episodes, 0, 1, time.perf_counter(), math.inf
         with Interrupts() as interrupts, Progress(progress, type(self).__name__, episodes, returns) as bar:
             while done < episodes and not interrupts.asked and (until_gap is None or gap > until_gap):
+                due = next_check(self._episodes) - self._episodes if until_gap is not None else block
+                count = self._before_episodes(min(block, due, episodes - done))
                 while not interface.has_room(self._model):
                     self._model = interface.grow(self._model)
                 before = time.perf_counter()
-                due = next_check(self._episodes) - self._episodes if until_gap is not None else block
                 played = run(
                     self._model if watch is None else Watched(self._model, watch),
-                    world, stream, x, y, self._seed, self._episodes, min(block, due, episodes - done),
+                    world, stream, x, y, self._seed, self._episodes, count,
                     horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], bad,
                 )  # fmt: skip
                 self._episodes += played
@@ -305,6 +317,7 @@ class Agent:
                 "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
                 "shape": list(self._shape), "actions": self._actions, "first_action": self._first_action,
                 "horizon": self._steps, "seed": self._seed, "episodes": self._episodes,
+                **self._to_store(),
             }  # fmt: skip
         storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
 
@@ -314,6 +327,7 @@ class Agent:
         low, high = (np.array([float(b) for b in started[key]]).reshape(shape) for key in ("low", "high"))
         states = gym.spaces.Box(low, high, dtype=np.float64)
         actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
+        self._stored = started
         self.start(states, actions, started["horizon"], started["seed"])
         self._model = storage.with_arrays(self._model, arrays)
         self._episodes = started["episodes"]

@@ -11,15 +11,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agent import Agent, Floats, load
+from kernelrl import presets, storage
+from kernelrl.agent import Agent, Floats, load, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
+from kernelrl.algorithms.greedy_merged import new_greedy_merged
+from kernelrl.algorithms.kernel_merged import KernelMerged, new_kernel_merged, with_merged
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
 from kernelrl.algorithms.random_agent import Uniform
-from kernelrl.core.bonuses import bonus_object
+from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
+from kernelrl.core.bonuses import FULL, NONE, bonus_object
 from kernelrl.core.certified import Certified, bounds_at
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
+from kernelrl.core.merged import rebandwidth
 from kernelrl.core.metrics import embed, resolve_metric
 from kernelrl.core.samples import Settings, cell_widths, embedded_box
 from kernelrl.guarantees import bonus_settings, certify, check_bonus, check_certificate, start_gap
@@ -28,6 +33,9 @@ __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
 MOST_SAMPLES = 2.0**20
 REPLAN = ("episode", "step", "doubling")
+CAPS = ("remaining", "horizon")
+FAR = ("self", "nearest")
+MOVED = 0.05  # weights are computed anew when a schedule has moved the bandwidth by more than this fraction
 
 
 class KernelAgent(Agent):
@@ -35,16 +43,19 @@ class KernelAgent(Agent):
 
     _shared: ClassVar[tuple[str, ...]] = (
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
-        "representatives", "reward_range",
+        "representatives", "max_representatives", "hindsight", "far", "caps", "reward_range",
     )  # fmt: skip
+    _exact: ClassVar[Any]  # make a model of all samples, and one of representatives
+    _merged: ClassVar[Any]
+    replan = REPLAN[0]
 
     def __init__(
-        self, bandwidth: float, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
+        self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        reward_range: tuple[float, float],
+        max_representatives: int | None, hindsight: bool, far: str, caps: str, reward_range: tuple[float, float],
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
-        self.bandwidth = positive("bandwidth", bandwidth, least=1e-100, most=1e100)
+        self.bandwidth = bandwidth if callable(bandwidth) else check_bandwidth(bandwidth)
         self.regularization = positive("regularization", regularization, least=1e-100, most=1e100)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.kernel = kernel
@@ -52,41 +63,125 @@ class KernelAgent(Agent):
         self.bonus = bonus
         self.lipschitz = check_lipschitz(lipschitz)
         self.stationary = flag("stationary", stationary)
-        self.representatives = representatives
-        if representatives is not None:
-            raise NotImplementedError(
-                "representatives: merging states is not available yet; pass representatives=None to keep every sample"
-            )
+        self.representatives = merge_distance(representatives, self.bandwidth)
+        if max_representatives is not None:
+            max_representatives = whole_number("max_representatives", max_representatives, 1)
+        self.max_representatives = max_representatives
+        self.hindsight = flag("hindsight", hindsight)
+        self.far = one_of("far", far, FAR)
+        self.caps = one_of("caps", caps, CAPS)
         resolve_kernel(kernel)
-        check_bonus(bonus, kernel, self.metric, self.lipschitz, representatives is None)
-        self._deployed: tuple[int, Deployed] | None = None
+        self._check_combination()
+        self._deployed: tuple[Any, Any] | None = None
         self._certified: tuple[int, Certified] | None = None
+        self._warned_of_limit = False
 
-    def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, replan: int) -> Settings:
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Any:
+        """The agent "as in the text", "as run" by the authors or "as analysed": see `kernelrl.presets`."""
+        return cls(**{**presets.options(cls.__name__, name), **changes})
+
+    def _check_combination(self) -> None:
+        """Refuse options that need representatives where there are none, or that contradict each other."""
+        if self.representatives is None:
+            for name, usual in (
+                ("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0]),
+            ):  # fmt: skip
+                if getattr(self, name) != usual:
+                    raise ValueError(f"{name} is for representative states, but representatives is None")
+            if self.bonus == "as-run":
+                raise ValueError('bonus: "as-run" is for representative states, but representatives is None')
+        check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
+        if bonus_object(self.bonus).code >= FULL:
+            for name, usual in (("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0])):
+                if getattr(self, name) != usual:
+                    raise ValueError(f"{name}: the bonus {self.bonus} holds with {name}={usual!r} only")
+            if callable(self.bandwidth):
+                raise ValueError(f"bandwidth: the bonus {self.bonus} holds for one bandwidth, not for a schedule")
+        if callable(self.bandwidth) and not self.hindsight:
+            raise ValueError(
+                "hindsight: with a bandwidth that changes, every representative must see all samples; leave hindsight "
+                "at True, or give one bandwidth"
+            )
+
+    # ----------------------------------------------------------------------------------------------------- the model
+
+    def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, sigma: float) -> Settings:
         kernel = resolve_kernel(self.kernel)
         space = self.metric.space(low, high)
-        # Smaller weights, were there MOST_SAMPLES of them, would not change β in double precision.
-        reach = kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * self.bandwidth
         L = lipschitz_constants(self.lipschitz, horizon)
+        remaining = np.arange(horizon, 0, -1, dtype=float)
         return Settings.of(
-            horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / self.bandwidth**2,
-            kernel=kernel.code, power=kernel.power, reach=reach, compact=math.isfinite(kernel.support),
+            horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
+            kernel=kernel.code, power=kernel.power, compact=math.isfinite(kernel.support),
             bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
-            interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L, replan=replan, space=space,
+            interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
+            caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
+            replan=REPLAN.index(self.replan), space=space,
             **bonus_settings(
-                self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, self.bandwidth,
-                self.regularization, self.lipschitz, L, self.stationary, 0.0,
+                self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, sigma,
+                self.regularization, self.lipschitz, L, self.stationary, self.representatives or 0.0,
             ),
         )  # fmt: skip
 
-    def _new_exact(
-        self, new: Any, low: Floats, high: Floats, actions: int, horizon: int, stream: Any, replan: int
-    ) -> Any:
+    def _smoothing(self, sigma: float) -> dict[str, float]:
+        """What the settings hold of the bandwidth."""
+        # Smaller weights, were there MOST_SAMPLES of them, would not change β in double precision.
+        reach = resolve_kernel(self.kernel).reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * sigma
+        return {"inverse_sigma2": 1.0 / sigma**2, "reach": reach}
+
+    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         self._warn_of_axes(low, high)
-        settings = self._settings(low, high, actions, horizon, replan)
+        self.metric.check(low, high)
+        self._sigma = self._stored.get("sigma") or self._bandwidth_of(0)
+        settings = self._settings(low, high, actions, horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
         self._cells = cell_widths(settings, self.metric.bounded)
-        return new(settings, stream, *self._box, *self._cells)
+        if self.representatives is None:
+            return type(self)._exact(settings, stream, *self._box, *self._cells)
+        cone_reach = 0.0
+        if settings.interpolate:
+            with np.errstate(divide="ignore"):
+                cone_reach = float((settings.caps / settings.lipschitz).max())
+        limit = self.max_representatives or np.iinfo(np.int64).max
+        return type(self)._merged(
+            settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded, self.hindsight,
+            self.far == FAR[1],
+        )  # fmt: skip
+
+    def _to_store(self) -> dict[str, Any]:
+        return {"sigma": self._sigma}
+
+    def _bandwidth_of(self, k: int) -> float:
+        """σ_k."""
+        return check_bandwidth(self.bandwidth(k)) if callable(self.bandwidth) else float(self.bandwidth)
+
+    def _before_episodes(self, count: int) -> int:
+        self._warn_of_limit()
+        if not callable(self.bandwidth):
+            return count
+        k = self._episodes
+        sigma = self._bandwidth_of(k)
+        if abs(sigma / self._sigma - 1.0) > MOVED:
+            self._sigma = sigma
+            self._model = self._with_bandwidth(self._model, sigma)
+        for j in range(1, count):
+            if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
+                return j
+        return count
+
+    def _with_bandwidth(self, model: Any, sigma: float) -> Any:
+        """The model with all its data and another bandwidth."""
+        settings = model.settings._replace(**self._smoothing(sigma))
+        if self.representatives is not None:
+            merged = rebandwidth(settings, model.merged, settings.horizon)
+            return model._replace(settings=settings, merged=merged)
+        return self._exact_with_bandwidth(model, settings)
+
+    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------------- warnings
 
     def _warn_of_axes(self, low: Floats, high: Floats) -> None:
         with np.errstate(over="ignore"):
@@ -104,6 +199,20 @@ class KernelAgent(Agent):
                 stacklevel=2,
             )
 
+    def _warn_of_limit(self) -> None:
+        """Say once that states are being merged from farther away than the merge distance."""
+        if self.max_representatives is None or self._warned_of_limit or not self._model.merged.reps.number[1]:
+            return
+        self._warned_of_limit = True
+        warnings.warn(
+            f"max_representatives: there are {self.max_representatives} representatives, so further states are merged "
+            "into the nearest however far; a larger merge distance or limit avoids that",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- reading out
+
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) generalized counts C = β + Σw at `states` (n, d)."""
         return self._read(interface.read_counts, states, step)
@@ -111,6 +220,11 @@ class KernelAgent(Agent):
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
         return self._read(interface.read_bonuses, states, step)
+
+    @property
+    def number_of_representatives(self) -> int:
+        """How many representative states there are; an agent that keeps every sample has none."""
+        return 0 if self.representatives is None else int(self._started().merged.reps.number[0])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data, in mapped units of reward.
@@ -159,14 +273,56 @@ class KernelAgent(Agent):
         return start_gap(self._certify())
 
     def _deployed_action(self, state: Floats, step: int) -> int:
+        if self.representatives is not None:
+            q = np.zeros(self._actions)
+            interface.read_q(self._deployed_merged(), state, step, q)
+            return int(q.argmax())
         samples = self._model.samples
-        number = int(samples.number[0])
-        if self._deployed is None or self._deployed[0] != number:
+        version = int(samples.number[0]), self._sigma
+        if self._deployed is None or self._deployed[0] != version:
             low, high = self._box
             deployed = new_deployed(self._model.settings, samples, low, high, self._cells[0])
-            plan_all(deployed, number)
-            self._deployed = number, deployed
+            plan_all(deployed, version[0])
+            self._deployed = version, deployed
         return int(deployed_action(self._deployed[1], state, step))
+
+    def _deployed_merged(self) -> KernelMerged:
+        """Kernel-UCBVI's model planned on all data without bonus and without interpolation."""
+        model = self._model
+        pending = int(model.plans[-1]) if isinstance(model, KernelMerged) else 0
+        version = int(model.merged.clock[0]) + pending, self._sigma
+        if self._deployed is None or self._deployed[0] != version:
+            settings = model.settings._replace(bonus=NONE, interpolate=False)
+            if isinstance(model, KernelMerged):
+                planned = storage.copied(model)._replace(settings=settings)
+            else:
+                planned = with_merged(settings, model.stream, storage.copied(model.merged))
+            planned.plans[0] = 0  # so that this plans, whatever `replan` says
+            interface.begin_episode(planned)
+            self._deployed = version, planned
+        deployed: KernelMerged = self._deployed[1]
+        return deployed
+
+
+def check_bandwidth(bandwidth: Any) -> float:
+    """A bandwidth as a float, or an error that names it."""
+    return positive("bandwidth", bandwidth, least=1e-100, most=1e100)
+
+
+def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
+    """The merge distance: twice the bandwidth, or twice a schedule's minimum, where it is left to us."""
+    if representatives is None:
+        return None
+    if representatives != "default":
+        return positive("representatives", representatives, zero=True, most=1e100)
+    if not callable(bandwidth):
+        return 2.0 * float(bandwidth)
+    if not hasattr(bandwidth, "minimum"):
+        raise ValueError(
+            "representatives: the default is twice the smallest bandwidth, which a function does not tell; give the "
+            "merge distance, or None to keep every sample"
+        )
+    return 2.0 * float(bandwidth.minimum)
 
 
 def plan_all(deployed: Deployed, number: int) -> None:
@@ -185,7 +341,7 @@ class KernelUCBVI(KernelAgent):
     """Kernel-UCBVI: optimistic planning on a kernel estimate of the environment.
 
     Args:
-        bandwidth: σ, in the units of the metric.
+        bandwidth: σ, in the units of the metric; or a schedule (`kernelrl.schedules`), or any function of the episode.
         regularization: β, added to every count.
         horizon: number of steps of an episode; None takes the environment's time limit.
         kernel: name or object of `kernelrl.kernels`.
@@ -194,29 +350,39 @@ class KernelUCBVI(KernelAgent):
         bonus_scale: factor of the bonus.
         lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate.
         stationary: pool the data of all steps.
-        representatives: merge distance of states; None keeps every sample (exact).
+        representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
+        max_representatives: when there are so many, further states are merged into the nearest however far.
+        hindsight: a new representative sees the samples before it; False is what the authors' program does.
+        far: a state far from all representatives reads as "self" or, as in the authors' program, as the "nearest" one.
+        caps: values are capped by what "remaining" steps can bring or, as in the authors' program, by the "horizon".
         reward_range: lowest and highest reward of the environment.
         replan: "episode", "step" or "doubling".
     """
 
     _hyper_parameters = (*KernelAgent._shared, "replan")
+    _exact, _merged = staticmethod(new_kernel_exact), staticmethod(new_kernel_merged)
 
     def __init__(
-        self, *, bandwidth: float, regularization: float = 0.01, horizon: int | None = None,
+        self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
+        max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
         reward_range: tuple[float, float] = (0.0, 1.0), replan: str = "episode",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, reward_range,
+            representatives, max_representatives, hindsight, far, caps, reward_range,
         )  # fmt: skip
-        if replan not in REPLAN:
-            raise ValueError(f"replan must be one of {', '.join(REPLAN)}, got {replan!r}")
-        self.replan = replan
+        self.replan = one_of("replan", replan, REPLAN)
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        return self._new_exact(new_kernel_exact, low, high, actions, horizon, stream, REPLAN.index(self.replan))
+    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+        # C and T of all pairs hang on the weights: the next plan takes in all samples anew.
+        anew = new_kernel_exact(settings, model.stream, *self._box, *self._cells)
+        anew = anew._replace(samples=model.samples)
+        anew.planned[1] = model.planned[1]
+        while not interface.has_room(anew):
+            anew = interface.grow(anew)
+        return anew
 
 
 class GreedyKernelUCBVI(KernelAgent):
@@ -227,25 +393,27 @@ class GreedyKernelUCBVI(KernelAgent):
     """
 
     _hyper_parameters = KernelAgent._shared
+    _exact, _merged = staticmethod(new_greedy_exact), staticmethod(new_greedy_merged)
 
     def __init__(
-        self, *, bandwidth: float, regularization: float = 0.01, horizon: int | None = None,
+        self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
+        max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
         reward_range: tuple[float, float] = (0.0, 1.0),
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, reward_range,
+            representatives, max_representatives, hindsight, far, caps, reward_range,
         )  # fmt: skip
-        if representatives is None and self.lipschitz is None:
+        if self.representatives is None and self.lipschitz is None:
             raise ValueError(
                 "lipschitz: Greedy-Kernel-UCBVI without representatives and without interpolation can learn nothing, "
                 "since no state is visited twice; give lipschitz=… or representatives=…"
             )
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        return self._new_exact(new_greedy_exact, low, high, actions, horizon, stream, 0)
+    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+        return model._replace(settings=settings)
 
 
 class RandomAgent(Agent):
@@ -269,63 +437,3 @@ class RandomAgent(Agent):
         key = np.append(state, step).tobytes()
         digest = hashlib.blake2b(key, digest_size=8, key=self._seed.to_bytes(8, "little")).digest()
         return int.from_bytes(digest, "little") % self._actions
-
-
-def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
-    """`value` as a finite float above 0 (or from 0 on), or an error that names it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
-        raise ValueError(f"{name} must be a finite number {'of at least' if zero else 'above'} 0, got {value!r}")
-    if not least <= number <= most:
-        raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
-    return number
-
-
-def flag(name: str, value: Any) -> bool:
-    """`value` as a bool, or an error that names it."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
-
-
-def check_lipschitz(lipschitz: Any) -> Any:
-    """The argument as None, a float, a tuple of two floats or a list, or an error that names it."""
-    if lipschitz is None:
-        return None
-    form = "a number, an array of L_h of length H, a tuple (λ_r, λ_p), or None; all finite and at least 0"
-    try:
-        numbers = np.asarray(lipschitz, float)
-    except (TypeError, ValueError):
-        raise ValueError(f"lipschitz must be {form}; got {lipschitz!r}") from None
-    is_pair = isinstance(lipschitz, tuple)
-    if numbers.ndim > 1 or (is_pair and numbers.size != 2) or not (np.isfinite(numbers).all() and (numbers >= 0).all()):
-        raise ValueError(f"lipschitz must be {form}; got {lipschitz!r}")
-    if numbers.ndim == 0:
-        return float(numbers)
-    return tuple(numbers.tolist()) if is_pair else numbers.tolist()
-
-
-def lipschitz_constants(lipschitz: Any, H: int) -> Floats | None:
-    """L_h (H,): L_{H+1} = 0 and L_h = λ_r + λ_p·L_{h+1} from a pair (λ_r, λ_p) (paper, lemma 1)."""
-    if lipschitz is None:
-        return None
-    if isinstance(lipschitz, tuple):
-        L = np.zeros(H)
-        following = 0.0
-        for h in range(H - 1, -1, -1):
-            L[h] = following = lipschitz[0] + lipschitz[1] * following
-        if not np.isfinite(L).all():
-            raise ValueError(
-                f"lipschitz: L_1 = Σ λ_r·λ_p^h overflows for {lipschitz} and {H} steps; give L_h as an array"
-            )
-        return L
-    if isinstance(lipschitz, list):
-        if len(lipschitz) != H:
-            raise ValueError(
-                f"lipschitz: an array of L_h must have length {H}, the horizon; got length {len(lipschitz)}"
-            )
-        return np.array(lipschitz)
-    return np.full(H, lipschitz)

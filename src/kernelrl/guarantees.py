@@ -24,14 +24,12 @@ __all__ = ["bonus_settings", "certify", "check_bonus", "check_certificate", "nex
 Floats = npt.NDArray[np.float64]
 
 
-def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any, exact: bool) -> None:
+def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -> None:
     """Refuse a bonus of the theory where its assumptions do not hold."""
     chosen = bonus_object(bonus)
     if chosen.code < FULL:
         return
     name = type(chosen).__name__
-    if not exact:
-        raise ValueError(f"bonus: {name} needs every sample so far; make the agent with representatives=None")
     g = resolve_kernel(kernel)
     if not g.admissible:
         raise ValueError(

@@ -16,9 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl import schedules
 from kernelrl.core import bonuses, kernels, metrics
 
-__all__ = ["FORMAT", "arrays_of", "decode", "encode", "holds_function", "read_file", "with_arrays", "write_file"]
+__all__ = [
+    "FORMAT",
+    "arrays_of",
+    "copied",
+    "decode",
+    "encode",
+    "holds_function",
+    "read_file",
+    "with_arrays",
+    "write_file",
+]
 
 FORMAT = 1
 HEADER = "kernelrl.json"
@@ -57,6 +68,11 @@ def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
     return model._replace(**new)
 
 
+def copied(model: Any) -> Any:
+    """The same NamedTuple with copies of its arrays."""
+    return with_arrays(model, {name: array.copy() for name, array in arrays_of(model)})
+
+
 def function_path(function: Any) -> str:
     """`module:name` of a function of the user's."""
     plain = getattr(function, "py_func", function)
@@ -93,6 +109,10 @@ def encode(value: Any) -> Any:
         return {"kind": "custom", "function": function_path(value.function)}
     if isinstance(value, bonuses.Simplified | bonuses.Full | bonuses.Joint):
         return {"kind": "bonus", "name": type(value).__name__, **vars(value)}
+    if isinstance(value, schedules.Power):
+        return {"kind": "power", **vars(value)}
+    if callable(value):
+        return {"kind": "function", "function": function_path(value)}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
@@ -118,6 +138,10 @@ def decode(value: Any) -> Any:
     if kind == "bonus":
         options = {key: item for key, item in value.items() if key not in ("kind", "name")}
         return getattr(bonuses, value["name"])(**options)
+    if kind == "power":
+        return schedules.Power(value["start"], value["minimum"], value["exponent"])
+    if kind == "function":
+        return import_function(value["function"], "bandwidth", "bandwidth=…")
     if kind == "tuple":
         return tuple(decode(item) for item in value["items"])
     raise ValueError(f"unknown kind of value {kind!r}")
@@ -125,7 +149,7 @@ def decode(value: Any) -> Any:
 
 def holds_function(value: Any) -> bool:
     """Whether `encode` wrote a function of the user's there."""
-    return isinstance(value, dict) and value.get("kind") in ("custom", "folded")
+    return isinstance(value, dict) and value.get("kind") in ("custom", "folded", "function")
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:

@@ -1,198 +1,30 @@
-"""Kernel-UCBVI and Greedy-Kernel-UCBVI against the paper's equations in plain NumPy, every sample kept.
-
-The public agents and the naive ones are driven by hand over the same logs; every read-out must agree, at states of the
-log and at others, during the episodes and after them.
-"""
+"""Kernel-UCBVI and Greedy-Kernel-UCBVI against the paper's equations in plain NumPy, every sample kept."""
 
 from __future__ import annotations
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
-from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from naive import kernels, metrics
-from naive.deployed import NaiveDeployed
-from naive.estimates import argmax_set, lipschitz_constants
-from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
-from naive.kernel_ucbvi import NaiveKernelUCBVI
-from problems import BANDWIDTHS, BONUS_SCALES, REGULARIZATIONS, Log, lipschitz_options, logs, random_log, states_for
-
-READ_OUTS = ("counts", "bonuses", "q_values", "values")
-TOLERANCE = 1e-9
-
-BOX = (np.array([-0.5, -1.0, 0.0]), np.array([1.5, 1.0, 1.0]))  # contains the unit box; widths 2, 2, 1
-
-KERNELS = {name: (name, g) for name, g in kernels.BY_NAME.items()}
-KERNELS["exponential-power-3"] = (krl.kernels.ExponentialPower(3), kernels.exponential_power(3))
-KERNELS["exponential-power-4.5"] = (krl.kernels.ExponentialPower(4.5), kernels.exponential_power(4.5))
-
-SCALE = np.array([0.5, 2.0, 1.0])
-
-
-def lp_pair(p, scale=None):
-    """Public and naive metric; they are made for d dimensions."""
-    if scale is None:
-        return lambda d: (krl.metrics.Lp(p), metrics.lp(p))
-    if isinstance(scale, str):
-        return lambda d: (krl.metrics.Lp(p, scale=scale), metrics.lp(p, (BOX[1] - BOX[0])[:d]))
-    return lambda d: (krl.metrics.Lp(p, scale=scale[:d]), metrics.lp(p, scale[:d]))
-
-
-METRICS = {
-    "euclidean": lambda d: ("euclidean", metrics.euclidean),
-    "manhattan": lambda d: ("manhattan", metrics.manhattan),
-    "chebyshev": lambda d: ("chebyshev", metrics.chebyshev),
-    "lp-3": lp_pair(3),
-    "lp-1-scaled": lp_pair(1, SCALE),
-    "lp-2-box": lp_pair(2, "box"),
-    "lp-inf-scaled": lp_pair(np.inf, SCALE),
-}
-
-
-class Pair:
-    """A public agent and its naive counterpart, told the same things."""
-
-    def __init__(
-        self,
-        greedy: bool,
-        log: Log,
-        *,
-        sigma: float = 0.117,
-        beta: float = 0.0137,
-        kernel=KERNELS["gaussian"],
-        metric=("euclidean", metrics.euclidean),
-        bonus_scale: float = 0.05,
-        lipschitz=None,
-        stationary: bool = True,
-        replan: str = "episode",
-        reward_range=(0, 1),
-        seed: int = 0,
-        bounds=BOX,
-    ):
-        H, A, d = log.H, log.A, log.d
-        self.log, self.greedy, self.seed = log, greedy, seed
-        self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
-        public = {
-            "bandwidth": sigma,
-            "regularization": beta,
-            "kernel": kernel[0],
-            "metric": metric[0],
-            "bonus": "simplified",
-            "bonus_scale": bonus_scale,
-            "lipschitz": lipschitz,
-            "stationary": stationary,
-            "representatives": None,
-            "horizon": H,
-            "reward_range": reward_range,
-        }
-        L = lipschitz_constants(lipschitz, H)
-        shared = (H, A, sigma, beta, kernel[1], metric[1])
-        self.deployed = NaiveDeployed(*shared, stationary)
-        if greedy:
-            self.agent = krl.GreedyKernelUCBVI(**public)
-            self.naive = NaiveGreedyKernelUCBVI(*shared, L, stationary, bonus_scale)
-        else:
-            self.agent = krl.KernelUCBVI(**public, replan=replan)
-            self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale)
-        box = gym.spaces.Box(bounds[0][:d], bounds[1][:d], dtype=np.float64)
-        self.agent.start(box, gym.spaces.Discrete(A), H, seed)
-
-    def begin_episode(self) -> None:
-        self.agent.begin_episode()
-        self.naive.begin_episode()
-
-    def observe(self, t) -> None:
-        self.agent.observe(t.x, t.a, self.low + self.width * t.r, t.y, t.h, terminated=t.terminated)
-        self.naive.observe(*t)
-        self.deployed.observe(*t)
-
-    def check(self, states) -> None:
-        """All read-outs at all steps."""
-        states = np.asarray(states, dtype=float)
-        for h in range(self.log.H):
-            for name in READ_OUTS:
-                actual = getattr(self.agent, name)(states, step=h)
-                expected = getattr(self.naive, name)(states, h)
-                assert actual.shape == expected.shape
-                assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} at step {h}")
-
-    def check_policies(self, states) -> None:
-        """The action chosen is optimistic-greedy, the one deployed greedy without bonus; ties aside."""
-        for h in range(self.log.H):
-            q, deployed = self.naive.q_values(states, h), self.deployed.q_values(states, h)
-            for i, x in enumerate(states):
-                assert self.agent.choose(x, h) in argmax_set(q[i], TOLERANCE)
-                assert self.agent.act(x, step=h) in argmax_set(deployed[i], TOLERANCE)
-
-    def play(self, states, rng: np.random.Generator, checks: int = 3) -> None:
-        """Go through the log; check at a few random moments, before the first episode's first sample and at the end."""
-        moments = set(rng.integers(len(self.log.transitions) + 1, size=checks).tolist())
-        seen = 0
-        for episode in self.log.episodes:
-            self.begin_episode()
-            if seen == 0 or seen in moments:
-                self.check(states)
-            for t in episode:
-                if rng.random() < 0.5:  # people with their own loop need not ask, nor obey, nor ask about this state
-                    x = t.x if rng.random() < 0.5 else states[rng.integers(len(states))]
-                    a = self.agent.choose(x, t.h)
-                    assert rng.random() < 0.8 or a in argmax_set(self.naive.q_values([x], t.h)[0], TOLERANCE)
-                self.observe(t)
-                seen += 1
-                if seen in moments:
-                    self.check(states)
-                    self.check_policies(states[:3])
-            self.agent.end_episode()
-        self.check(states)
-        self.begin_episode()
-        self.check(states)
-        self.check_policies(states[:12])
-
-    def check_moved(self, states) -> None:
-        """Values fell below the cap at every step, or agreement would mean little."""
-        for h in range(self.log.H):
-            assert (self.naive.values(states, h) < self.log.H - h - 1e-3).any(), f"no value moved at step {h}"
-
-
-def some_states(log: Log, rng: np.random.Generator, n: int = 25) -> np.ndarray:
-    """States of the log, states near them and states anywhere in the unit box, (n, d)."""
-    visited = rng.permutation(np.unique(log.states(), axis=0))[:n]
-    near = np.clip(visited[:8] + 0.05 * rng.standard_normal((min(8, len(visited)), log.d)), 0, 1)
-    return np.concatenate([visited, near, rng.random((8, log.d))])
-
-
-def compare(greedy: bool, rng_seed: int = 0, transitions: int = 150, checks: int = 3, d: int = 2, **options) -> Pair:
-    rng = np.random.default_rng(rng_seed)
-    log = random_log(rng, H=3, A=2, d=d, transitions=transitions, sites=4)
-    states = some_states(log, rng)
-    pair = Pair(greedy, log, **options)
-    pair.play(states, rng, checks)
-    pair.check_moved(states)
-    return pair
-
+from naive import metrics
+from naive.estimates import argmax_set
+from pairs import (
+    KERNELS,
+    LIPSCHITZ,
+    METRICS,
+    READ_OUTS,
+    TOLERANCE,
+    Pair,
+    compare,
+    hyper_parameters,
+    some_states,
+)
+from problems import Log, logs, random_log, states_for
 
 # ---------------------------------------------------------------------------------------------- any small log
-
-
-@st.composite
-def hyper_parameters(draw, log: Log, greedy: bool):
-    options = {
-        "sigma": draw(st.sampled_from(BANDWIDTHS)),
-        "beta": draw(st.sampled_from(REGULARIZATIONS)),
-        "kernel": KERNELS[draw(st.sampled_from(sorted(KERNELS)))],
-        "metric": METRICS[draw(st.sampled_from(sorted(METRICS)))](log.d),
-        "bonus_scale": draw(st.sampled_from(BONUS_SCALES)),
-        "lipschitz": draw(lipschitz_options(log.H) if greedy else st.one_of(st.none(), lipschitz_options(log.H))),
-        "stationary": draw(st.booleans()),
-    }
-    if not greedy:
-        options["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
-    return options
 
 
 @settings(max_examples=60, deadline=None)
@@ -212,8 +44,6 @@ def test_greedy_kernel_ucbvi_on_any_log(data):
 
 
 # ---------------------------------------------------------------------------------------------- every option
-
-LIPSCHITZ = {"number": 0.5, "array": np.array([0.8, 0.3, 0.6]), "list": [0.8, 0.3, 0.6], "tuple": (0.4, 0.6)}
 
 
 @pytest.mark.parametrize("stationary", [True, False])
@@ -306,7 +136,9 @@ def test_custom_metric():
         across = abs(x[0] - y[0])
         return min(across, 1 - across) + 0.5 * abs(x[1] - y[1])
 
-    compare(False, metric=(krl.metrics.Custom(around), metrics.custom(distance)), lipschitz=1.5, transitions=60)
+    unit = np.zeros(2), np.ones(2)  # where it is a metric
+    metric = krl.metrics.Custom(around), metrics.custom(distance)
+    compare(False, metric=metric, lipschitz=1.5, transitions=60, bounds=unit)
 
 
 # ---------------------------------------------------------------------------------------------- choosing and acting

@@ -14,7 +14,7 @@ from naive.estimates import Data, counts, distances, simplified_bonus, smoothed,
 class NaiveGreedyKernelUCBVI:
     """Every read-out is that of the current data; V_h is kept as the list of all targets so far."""
 
-    def __init__(self, H, A, sigma, beta, g, rho, L, stationary=True, bonus_scale=1.0, bonus=None):
+    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, bonus_scale=1.0, bonus=None):
         self.H, self.A, self.L = H, A, L
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.bonus_scale = beta, bonus_scale
@@ -55,4 +55,6 @@ class NaiveGreedyKernelUCBVI:
         if h == self.H:
             return np.zeros(len(states))
         rho = distances(states, np.array(self.visited[h]), self.kernel["rho"])  # (n, m)
-        return (np.array(self.visited_targets[h]) + self.L[h] * rho).min(axis=1, initial=self.H - h)
+        # Without interpolation (L is None) a target is worth something at its own state only.
+        rise = self.L[h] * rho if self.L is not None else np.where(rho == 0, 0.0, np.inf)
+        return (np.array(self.visited_targets[h]) + rise).min(axis=1, initial=self.H - h)

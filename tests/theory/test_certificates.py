@@ -152,6 +152,7 @@ def test_nothing_is_certified_before_there_are_data():
         ({"bonus": "simplified"}, "gives no certificate; make the agent with bonus=krl.bonuses.Joint"),
         ({"bonus": krl.bonuses.Full(0.1)}, "gives no certificate"),
         ({"bonus_scale": 0.5}, "with bonus_scale=0.5 below 1 the bonus certifies nothing"),
+        ({"representatives": 0.05}, "certificates need every sample; make the agent with representatives=None"),
     ],
 )
 def test_no_certificate(options, message):
@@ -205,7 +206,19 @@ def test_bad_confidence(make, delta):
             r"Joint needs Lipschitz constants; give .*\) or L_h",
         ),
         (lambda: learner(True, "full", lipschitz=1.0), "Full needs λ_r and λ_p themselves"),
-        (lambda: learner(True, "jiont"), "bonus: 'jiont' is not known; use one of simplified, full, joint"),
+        (
+            lambda: learner(True, "joint", representatives=0.1, hindsight=False),
+            "hindsight: the bonus joint holds with hindsight=True only",
+        ),
+        (
+            lambda: learner(True, "joint", representatives=0.1, max_representatives=5),
+            "max_representatives: the bonus joint holds with max_representatives=None only",
+        ),
+        (
+            lambda: learner(False, "joint", bandwidth=krl.schedules.Power(0.2, 0.1, 0.5)),
+            "bandwidth: the bonus joint holds for one bandwidth, not for a schedule",
+        ),
+        (lambda: learner(True, "jiont"), "bonus: 'jiont' is not known; use one of simplified, as-run, full, joint"),
     ],
 )
 def test_bad_bonuses(make, message):

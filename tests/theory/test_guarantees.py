@@ -50,11 +50,12 @@ def test_optimal_values():
     assert abs(np.mean(returns) - optimal.q_values([[0.5]], 0)[0, 1]) < 4 * np.std(returns) / np.sqrt(len(returns))
 
 
+@pytest.mark.parametrize("merge", [None, 0.03])
 @pytest.mark.parametrize("stationary", [True, False])
 @pytest.mark.parametrize("greedy", [True, False])
-def test_optimism(greedy, stationary):
+def test_optimism(greedy, stationary, merge):
     optimal = RampValues(H, **NOISY)
-    agent = learner(greedy, krl.bonuses.Joint(0.1, 1000), stationary=stationary)
+    agent = learner(greedy, krl.bonuses.Joint(0.1, 1000), stationary=stationary, representatives=merge)
     moved = np.zeros(H, bool)
     for _ in rounds(agent, 240, 4, **NOISY):
         for h in range(H):

@@ -14,6 +14,7 @@ from kernelrl.core.buckets import (
     NARROW,
     WIDTH,
     Buckets,
+    chunks_for,
     chunks_left,
     grow_buckets,
     lengthen,
@@ -88,18 +89,18 @@ def new_kernel_exact(settings, stream, low, high, cell, cone_cell):
 def has_room_kernel(model):
     H = model.settings.horizon
     # What is pending from the last episode is not in the buckets yet.
-    pending = model.samples.number[0] - model.planned[0]
-    chunks = min(chunks_left(model.S), chunks_left(model.Y))
-    return chunks >= H + pending and sample_room(model.samples) >= H
+    coming = H + model.samples.number[0] - model.planned[0]
+    fits = chunks_left(model.S) >= chunks_for(model.S, coming) and chunks_left(model.Y) >= chunks_for(model.Y, coming)
+    return fits and sample_room(model.samples) >= H
 
 
 @grow.implement_plain(KernelExact)
 def grow_kernel(model):
     if sample_room(model.samples) < model.settings.horizon:
         model = model._replace(samples=grow_samples(model.samples, more(model.samples.reward.size)))
-    need = model.settings.horizon + model.samples.number[0] - model.planned[0]
+    coming = model.settings.horizon + model.samples.number[0] - model.planned[0]
     entries = []
-    if chunks_left(model.S) < need:
+    if chunks_left(model.S) < chunks_for(model.S, coming):
         chunks = more(number_of_chunks(model.S))
         model = model._replace(
             S=grow_buckets(model.S, chunks),
@@ -110,7 +111,7 @@ def grow_kernel(model):
             owned=lengthen(model.owned, chunks, 1),
         )
         entries += [chunks] if model.settings.interpolate else []
-    if chunks_left(model.Y) < need:
+    if chunks_left(model.Y) < chunks_for(model.Y, coming):
         chunks = more(number_of_chunks(model.Y))
         model = model._replace(
             Y=grow_buckets(model.Y, chunks),

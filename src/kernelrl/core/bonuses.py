@@ -1,6 +1,8 @@
 """Exploration bonuses B_h(x, a) as functions of the generalized count C = β + Σw.
 
     simplified          B = s·(1/√C + R_h/C),  R_h = H-h+1 the largest value left at step h
+    as-run              B = s/√C + (1+β)·R_h/C, and R_h for an action that was never tried: the authors' program, with
+                        `caps="horizon"`, so that R_h = H at every step
     full                B = s·(c0 + c1/√C + c2/C): the paper's definition. It holds with probability 1-δ, and at any
                         count anyone will ever have it is far above the cap R_h, so that no value ever moves
     joint               B = s·(c0 + (c1·√C + c2 + L_h·Σwρ)/C): holds with probability 1-δ, too, and is far smaller
@@ -19,13 +21,17 @@ import numpy as np
 from kernelrl.core.compile import inner
 
 __all__ = [
+    "AS_RUN",
     "BONUSES",
     "FULL",
     "JOINT",
+    "NONE",
     "SELF_NORMALISED",
+    "AsRun",
     "Full",
     "Joint",
     "Simplified",
+    "bonus_factors",
     "bonus_object",
     "bonus_value",
     "count_sample",
@@ -36,15 +42,27 @@ __all__ = [
     "table_bonus",
 ]
 
-BONUSES = {"simplified": 0, "full": 3, "joint": 5}
-FULL, JOINT, SELF_NORMALISED = 3, 4, 5  # from FULL on a table is used, from JOINT on Σwρ and Σw² besides C
+# NONE, no bonus at all, plans the policy to deploy. From FULL on a table is used, from JOINT on Σwρ and Σw² besides C.
+SIMPLIFIED, AS_RUN, NONE, FULL, JOINT, SELF_NORMALISED = range(6)
+BONUSES = {"simplified": SIMPLIFIED, "as-run": AS_RUN, "full": FULL, "joint": SELF_NORMALISED}
 SAMPLES, EPOCH = range(2)
 
 
 @inner
-def bonus_value(bonus, scale, R, C):
+def bonus_factors(bonus, scale, beta, R):
+    """The factors of 1/√C and of 1/C where at most `R` can still be collected."""
+    if bonus == SIMPLIFIED:
+        return scale, scale * R
+    if bonus == AS_RUN:
+        return scale, (1.0 + beta) * R
+    return 0.0, 0.0
+
+
+@inner
+def bonus_value(bonus, scale, beta, R, C):
     """B at generalized count `C` where at most `R` can still be collected."""
-    return scale * (1.0 / math.sqrt(C) + R / C)
+    by_root, by_count = bonus_factors(bonus, scale, beta, R)
+    return by_root / math.sqrt(C) + by_count / C
 
 
 @inner
@@ -106,6 +124,16 @@ class Simplified:
     def code(self):
         """Its code."""
         return BONUSES["simplified"]
+
+
+@dataclass(frozen=True)
+class AsRun:
+    """The authors' program's: s/√C + (1+β)·R_h/C."""
+
+    @property
+    def code(self):
+        """Its code."""
+        return AS_RUN
 
 
 @dataclass(frozen=True)
@@ -174,10 +202,10 @@ def check_confidence(bonus):
 
 def bonus_object(bonus):
     """A bonus object from a name or an object."""
-    if isinstance(bonus, Simplified | Full | Joint):
+    if isinstance(bonus, Simplified | AsRun | Full | Joint):
         return bonus
     if isinstance(bonus, str) and bonus in BONUSES:
-        return {"simplified": Simplified, "full": Full, "joint": Joint}[bonus]()
+        return {"simplified": Simplified, "as-run": AsRun, "full": Full, "joint": Joint}[bonus]()
     raise ValueError(
         f"bonus: {bonus!r} is not known; use one of {', '.join(BONUSES)}, krl.bonuses.Simplified, krl.bonuses.Full or "
         "krl.bonuses.Joint"

@@ -27,6 +27,7 @@ __all__ = [
     "Buckets",
     "add_point",
     "all_chunks",
+    "chunks_for",
     "chunks_left",
     "distances_in",
     "found",
@@ -37,6 +38,7 @@ __all__ = [
     "near",
     "near_too",
     "new_buckets",
+    "new_grid",
     "number_of_chunks",
     "payload",
     "point_at",
@@ -67,20 +69,27 @@ class Buckets(NamedTuple):
     used: np.ndarray  # (1,) number of chunks in use
 
 
-def new_buckets(lists, low, high, cell, width=WIDTH, chunks=16):
-    """Empty buckets for embeddings in the box [low, high] (d,), with cells of width `cell` (inf: one cell)."""
+def new_grid(low, high, cell):
+    """A grid (4, 2) over the box [low, high] (d,) on its two widest axes, with cells of width `cell` (inf: one cell).
+
+    There are at most MOST_CELLS cells; what has no bound gets as many as fit.
+    """
     low, high = np.asarray(low, float), np.asarray(high, float)
-    d = low.size
     with np.errstate(over="ignore"):
-        extent = np.where(np.isfinite(high - low), high - low, 32.0 * cell if math.isfinite(cell) else 1.0)
+        extent = np.where(np.isfinite(high - low), high - low, 32.0 * cell if 0.0 < cell < math.inf else 1.0)
     start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - extent, -0.5 * extent))
-    order = np.argsort(-extent, kind="stable")[:2]
-    most = MOST_CELLS if d == 1 else math.isqrt(MOST_CELLS)
+    most = MOST_CELLS if low.size == 1 else math.isqrt(MOST_CELLS)
     grid = np.zeros((4, 2))
     grid[CELLS] = 1.0
-    for i, axis in enumerate(order):
-        cells = max(1, min(most, math.ceil(extent[axis] / cell - 1e-9)))
+    for i, axis in enumerate(np.argsort(-extent, kind="stable")[:2]):
+        cells = max(1, math.ceil(min(most, extent[axis] / cell if cell > 0.0 else most) - 1e-9))
         grid[:, i] = axis, start[axis], cells / extent[axis] if extent[axis] > 0 else 0.0, cells
+    return grid
+
+
+def new_buckets(lists, low, high, cell, width=WIDTH, chunks=16):
+    """Empty buckets for embeddings in the box [low, high] (d,), with cells of width `cell` (inf: one cell)."""
+    grid, d = new_grid(low, high, cell), len(low)
     return Buckets(
         grid, np.full((2, lists, int(grid[CELLS].prod()) + 1), -1, np.int64), new_chain(chunks), new_box(chunks, d),
         np.full((chunks, d, width), AWAY), np.zeros(WIDTH), np.zeros(1, np.int64),
@@ -137,6 +146,12 @@ def lengthen(array, length, axis, fill=0):
 def chunks_left(buckets):
     """How many chunks can still be taken into use."""
     return buckets.chain.shape[1] - buckets.used[0]
+
+
+@compiled
+def chunks_for(buckets, n):
+    """How many chunks `n` more points can take into use at most."""
+    return min(n, n // buckets.points.shape[2] + buckets.ends.shape[1] * (buckets.ends.shape[2] - 1))
 
 
 @inner

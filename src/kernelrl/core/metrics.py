@@ -226,6 +226,9 @@ class Lp:
             np.broadcast_to(1.0 / np.array(self.scale), (len(low),))
         )  # a copy: a view is read-only, another type
 
+    def check(self, low, high):
+        """Nothing can be wrong with this one."""
+
     def space(self, low, high):
         """The compiled form for a box with these bounds."""
         return LpSpace(self.p, self.inverse_scale(low, high))
@@ -245,6 +248,14 @@ class Folded:
         if not isinstance(self.metric, Lp):
             raise ValueError(f"Folded: metric must be an Lp metric, got {self.metric!r}")
 
+    def check(self, low, high):
+        """Refuse a map that makes states that are no numbers."""
+        for x in some_states(low, high):
+            image = np.zeros(len(x))
+            self.map(x.copy(), image)
+            if not np.isfinite(image).all():
+                raise ValueError(f"metric: the map sends {x} to {image}, which is no state")
+
     def space(self, low, high):
         """The compiled form for a box with these bounds."""
         cls = SHIPPED_FOLDS.get(self.map) or space_of_fold(self.map)
@@ -262,10 +273,46 @@ class Custom:
     def __post_init__(self):
         require_compiled("Custom: function", self.function, "function(x, y)")
 
+    def check(self, low, high):
+        """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
+        states = some_states(low, high)
+        between = np.array([[self.function(x.copy(), y.copy()) for y in states] for x in states])
+        close = 1e-9 * np.nanmax(abs(between), initial=1e-300)
+        for wrong, what in (
+            (~np.isfinite(between), "is no finite number"),
+            (between < 0.0, "is negative"),
+            (abs(between - between.T) > close, "is not symmetric"),
+            (np.eye(len(states)) * between > close, "of a state to itself is not 0"),
+        ):
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0]
+                there, back = between[i, j], between[j, i]
+                raise ValueError(
+                    f"metric: the distance {what}: {there} from {states[i]} to {states[j]}, {back} the other way"
+                )
+        detour = (between[:, :, None] + between[None, :, :]).min(axis=1)  # over the state in the middle
+        if (between > detour + close).any():
+            i, j = np.argwhere(between > detour + close)[0]
+            raise ValueError(
+                f"metric: from {states[i]} to {states[j]} the distance is {between[i, j]}, but {detour[i, j]} by "
+                "way of another state; the triangle inequality must hold"
+            )
+
     def space(self, low, high):
         """The compiled form for a box with these bounds."""
         self.function(np.zeros(len(low)), np.zeros((len(low), 2))[:, 0])  # compiled by itself first, it may allocate
         return space_of_function(self.function)(0.0)
+
+
+def some_states(low, high, number=24):
+    """States all over the box (number, d), its corners among them; the same every time."""
+    rng = np.random.default_rng(0)
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 1.0, -1.0))
+    end = np.where(np.isfinite(high), high, np.maximum(start, 0.0) + 1.0)
+    share = rng.random((number, low.size))
+    share[0], share[1] = 0.0, 1.0
+    return start * (1.0 - share) + end * share
 
 
 SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package, whose spaces are served from the cache

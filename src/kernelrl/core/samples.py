@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     stationary: bool
     interpolate: bool
     lipschitz: np.ndarray  # (H,) L_h
+    caps: np.ndarray  # (H,) R_h, what values are capped at
     replan: int
     space: Any
     table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing

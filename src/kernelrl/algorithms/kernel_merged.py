@@ -1,0 +1,385 @@
+"""Kernel-UCBVI (paper, algorithms 1 and 2) on representative states (paper, section 6).
+
+A plan goes backwards in h over all representatives u, with V_H = 0 and the estimates of `kernelrl.core.merged`:
+
+    W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y)
+    Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)
+    Q_h(x, a) = min_v [Q̃_h(v, a) + L_h·ρ(x, v)]  over pairs with samples, or, without interpolation, Q̃_h(x, a) itself
+    V_h(u)    = min(R_h, max_a Q_h(u, a))
+
+Samples that come after a plan wait in `pending` until the next one, since read-outs are those of the last plan.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.algorithms.interface import (
+    begin_episode,
+    choose,
+    end_episode,
+    grow,
+    has_room,
+    largest,
+    observe,
+    pick_largest,
+    read_bonuses,
+    read_counts,
+    read_q,
+    read_values,
+)
+from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
+from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
+from kernelrl.core.buckets import lengthen, more
+from kernelrl.core.compile import SUMS, inner
+from kernelrl.core.merged import (
+    JOINED,
+    Merged,
+    add_transition,
+    bonus_of,
+    capacity_of,
+    estimates_elsewhere,
+    grow_merged,
+    join,
+    locate,
+    merged_room,
+    new_merged,
+    smooth_row,
+)
+from kernelrl.core.metrics import embed
+from kernelrl.core.representatives import copy_place, find_or_add, square_to
+from kernelrl.core.samples import Settings, has_next, pool
+from kernelrl.core.transitions import pass_back, sum_missing
+
+__all__ = ["KernelMerged", "new_kernel_merged", "with_merged"]
+
+STATE, ACTION, NEXT, STEP, SEEN = range(5)  # of a pending sample; SEEN: how many representatives there were then
+PLANS, PLANNED, PENDING = range(3)
+
+
+class KernelMerged(NamedTuple):
+    """The state of Kernel-UCBVI on representative states."""
+
+    settings: Settings
+    merged: Merged
+    stream: np.ndarray  # (4,) the agent's own random stream
+    plans: np.ndarray  # (3,) PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
+    pending: np.ndarray  # (5, n) STATE, ACTION, NEXT, STEP and SEEN of samples after the last plan
+    pending_reward: np.ndarray  # (n,)
+    W: np.ndarray  # (H, U, columns)
+    Q: np.ndarray  # (H, U, columns) Q̃
+    V: np.ndarray  # (H, U)
+    inverse: np.ndarray  # (2, U, columns) 1/C and 1/√C
+    smoothed: np.ndarray  # (2, U, columns) scratch: T_h and what is missing from it
+    scratch: np.ndarray  # (3, …) an embedded state, an embedded next state, Q of each action
+
+
+def new_kernel_merged(settings, stream, low, high, *options):
+    """The state before any data, for embeddings in the box [low, high] (d,); `options` are `new_merged`'s."""
+    return with_merged(settings, stream, new_merged(settings, low, high, *options))
+
+
+def with_merged(settings, stream, merged):
+    """A model with these data and no plan yet."""
+    H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
+    model = KernelMerged(
+        settings, merged, stream, np.zeros(3, np.int64), np.zeros((5, H), np.int64), np.zeros(H),
+        np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, U, columns)),
+        np.zeros((2, U, columns)), np.zeros((3, max(merged.reps.points.shape[1], settings.actions))),
+    )  # fmt: skip
+    while not has_room(model):
+        model = grow(model)
+    return model
+
+
+@has_room.implement(KernelMerged)
+def has_room_kernel_merged(model):
+    H, waiting = model.settings.horizon, model.plans[PENDING]
+    return merged_room(model.merged, H, waiting) and model.pending_reward.size >= H + waiting
+
+
+@grow.implement_plain(KernelMerged)
+def grow_kernel_merged(model):
+    H, waiting = model.settings.horizon, int(model.plans[PENDING])
+    merged = grow_merged(model.merged, model.settings, H, waiting)
+    U = capacity_of(merged.reps)
+    samples = max(model.pending_reward.size, more(H + waiting))
+    return model._replace(
+        merged=merged,
+        pending=lengthen(model.pending, samples, 1),
+        pending_reward=lengthen(model.pending_reward, samples, 0),
+        W=lengthen(model.W, U, 1),
+        Q=lengthen(model.Q, U, 1),
+        V=lengthen(model.V, U, 1),
+        inverse=lengthen(model.inverse, U, 1),
+        smoothed=lengthen(model.smoothed, U, 1),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ planning
+
+
+@inner
+def take_in(model):
+    """Count the pending samples, and let the new representatives join, in the order in which they came."""
+    merged, settings = model.merged, model.settings
+    for t in range(model.plans[PENDING]):
+        for u in range(merged.clock[JOINED], model.pending[SEEN, t]):
+            join(settings, merged, u)
+        add_transition(
+            settings, merged, model.pending[STEP, t], model.pending[STATE, t], model.pending[ACTION, t],
+            model.pending_reward[t], model.pending[NEXT, t],
+        )  # fmt: skip
+    for u in range(merged.clock[JOINED], merged.reps.number[0]):
+        join(settings, merged, u)
+    model.plans[PENDING] = 0
+
+
+@inner
+def invert(C, inverse, n):
+    """1/C and 1/√C of the first `n` entries of `C`, flat, into `inverse` (2, …)."""
+    for i in range(n):
+        inverse[0, i] = 1.0 / C[i]
+        inverse[1, i] = math.sqrt(inverse[0, i])
+
+
+@inner
+def copy(source, target, n):
+    """target[:n] = source[:n]."""
+    for i in range(n):
+        target[i] = source[i]
+
+
+@inner
+def subtract(target, amount, n):
+    """target[:n] -= amount[:n]."""
+    for i in range(n):
+        target[i] -= amount[i]
+
+
+@inner(fastmath=SUMS | {"contract"})
+def targets(T, inverse, by_root, by_count, Q, n):
+    """Q̃ = T/C + B in the first `n` entries, all flat."""
+    for i in range(n):
+        Q[i] = (T[i] + by_count) * inverse[0, i] + by_root * inverse[1, i]
+
+
+@inner
+def look_up(transitions, p, V, U, W):
+    """W += Σ_y n(·, y)·V[y]; `W` is flat."""
+    for y in range(U):
+        if V[y] != 0.0:
+            pass_back(transitions, p, y, V[y], W)
+
+
+@inner
+def plan(model):
+    """All of Q̃, W and V anew."""
+    take_in(model)
+    settings, merged, H = model.settings, model.merged, model.settings.horizon
+    U, columns = merged.reps.number[0], merged.C.shape[2]
+    n, places = U * columns, merged.C.shape[1] * columns
+    model.plans[PLANS] += 1
+    model.plans[PLANNED] = U
+    inverse, T = model.inverse.reshape((2, places)), model.smoothed[0]
+    flat, without = model.smoothed[0].reshape(places), model.smoothed[1].reshape(places)
+    for h in range(H - 1, -1, -1):
+        p, R = pool(settings, h), settings.caps[h]
+        if h == H - 1 or not settings.stationary:
+            invert(merged.C[p].reshape(places), inverse, n)
+        W = model.W[h].reshape(places)
+        copy(merged.rewards[p].reshape(places), W, n)
+        if h + 1 < H:
+            look_up(merged.transitions, p, model.V[h + 1], U, W)
+        for u in range(U):
+            smooth_row(merged.reps.weights, u, model.W[h], T)
+        if not merged.hindsight:
+            subtract(flat, merged.lost[p].reshape(places), n)
+            if h + 1 < H:
+                for u in range(U):
+                    sum_missing(merged.missing, p, u, model.V[h + 1], model.smoothed[1])
+                subtract(flat, without, n)
+        if settings.bonus >= FULL:
+            theory_targets(model, h, U)
+        else:
+            by_root, by_count = bonus_factors(settings.bonus, settings.bonus_scale, settings.beta, R)
+            targets(flat, inverse, by_root, by_count, model.Q[h].reshape(places), n)
+        if settings.bonus == AS_RUN:
+            rank_untried(model, h, U, R)
+        best_values(model, h, U, R)
+
+
+@inner
+def theory_targets(model, h, U):
+    """Q̃ = T/C + B with a bonus of the theory."""
+    merged, p = model.merged, pool(model.settings, h)
+    for u in range(U):
+        for a in range(model.settings.actions):
+            C = merged.C[p, u, a]
+            model.Q[h, u, a] = model.smoothed[0, u, a] / C + bonus_of(model.settings, merged, h, u, a, C)
+
+
+@inner
+def rank_untried(model, h, U, R):
+    """Where an action was not tried since a representative was made, Q̃ is T/C + R."""
+    merged, p = model.merged, pool(model.settings, h)
+    for a in range(model.settings.actions):
+        for u in range(U):
+            if merged.latest[p, a] <= merged.birth[u]:
+                model.Q[h, u, a] = model.smoothed[0, u, a] * model.inverse[0, u, a] + R
+
+
+@inner
+def best_values(model, h, U, R):
+    """V_h(u) = min(R, max_a Q_h(u, a))."""
+    settings, Q, V = model.settings, model.Q[h], model.V[h]
+    if not settings.interpolate:
+        for u in range(U):
+            best = Q[u, 0]
+            for a in range(1, settings.actions):
+                best = max(best, Q[u, a])
+            V[u] = min(R, best)
+        return
+    near, N, L = model.merged.reps.cones, model.merged.N[pool(settings, h)], settings.lipschitz[h]
+    q = model.scratch[2, : settings.actions]
+    for u in range(U):
+        for a in range(q.size):
+            q[a] = math.inf
+        for j in range(near.degree[u]):
+            v, rise = near.index[u, j], L * near.amount[u, j]
+            if v < U:
+                for a in range(q.size):
+                    if N[v, a] > 0.0:
+                        q[a] = min(q[a], Q[v, a] + rise)
+        V[u] = min(R, largest(q))
+
+
+# ------------------------------------------------------------------------------------------------------------ the verbs
+
+
+@begin_episode.implement(KernelMerged)
+def begin_kernel_merged(model):
+    if model.settings.replan != DOUBLING or model.plans[PLANS] == 0:
+        plan(model)
+
+
+@end_episode.implement(KernelMerged)
+def end_kernel_merged(model):
+    return None
+
+
+@inner
+def counts_and_targets(model, x, h, q):
+    """Write Q̃_h(x, ·) into `q` (A,) and C(x, ·) into row 0 of merged.sums; `x` may move to its representative."""
+    settings, merged, p = model.settings, model.merged, pool(model.settings, h)
+    u = locate(merged, settings.space, x)
+    if 0 <= u < model.plans[PLANNED]:
+        for a in range(q.size):
+            merged.sums[0, a] = merged.C[p, u, a]
+            q[a] = model.Q[h, u, a]
+        return
+    if u >= 0:
+        copy_place(merged.reps, u, x)
+    estimates_elsewhere(settings, merged, h, x, model.W[h], model.plans[PLANNED])
+    for a in range(q.size):
+        C = merged.sums[0, a]
+        q[a] = merged.sums[1, a] / C + bonus_of(settings, merged, h, -1, a, C)
+
+
+@inner
+def q_at(model, x, h, q):
+    """Q_h(x, ·) into `q` (A,), for an embedded state."""
+    settings, merged = model.settings, model.merged
+    if not settings.interpolate:
+        counts_and_targets(model, x, h, q)
+        return
+    Q, N, L = model.Q[h], merged.N[pool(settings, h)], settings.lipschitz[h]
+    for a in range(q.size):
+        q[a] = math.inf
+    for v in range(model.plans[PLANNED]):
+        rise = L * math.sqrt(square_to(merged.reps, settings.space, v, x))
+        for a in range(q.size):
+            if N[v, a] > 0.0:
+                q[a] = min(q[a], Q[v, a] + rise)
+
+
+@choose.implement(KernelMerged)
+def choose_kernel_merged(model, state, h):
+    x, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
+    embed(model.settings.space, state, x)
+    q_at(model, x, h, q)
+    return pick_largest(q, model.stream)
+
+
+@inner
+def has_doubled(model, u, h, a):
+    """Whether C of the newest sample's pair is at least twice what it is in the last plan."""
+    settings, merged = model.settings, model.merged
+    near, p = merged.reps.weights, pool(settings, h)
+    C = settings.beta
+    for j in range(near.degree[u]):
+        merged.of[near.index[u, j]] = near.amount[u, j]
+        C += near.amount[u, j] * merged.N[p, near.index[u, j], a]
+    now = C
+    for t in range(model.plans[PENDING]):
+        if model.pending[ACTION, t] == a and pool(settings, model.pending[STEP, t]) == p:
+            now += merged.of[model.pending[STATE, t]]
+    for j in range(near.degree[u]):
+        merged.of[near.index[u, j]] = 0.0
+    return now >= 2.0 * C
+
+
+@observe.implement(KernelMerged)
+def observe_kernel_merged(model, state, action, reward, next_state, h, terminated):
+    settings, merged = model.settings, model.merged
+    x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
+    embed(settings.space, state, x)
+    embed(settings.space, next_state, y)
+    u = find_or_add(merged.reps, settings, x)
+    v = find_or_add(merged.reps, settings, y)
+    t = model.plans[PENDING]
+    model.plans[PENDING] = t + 1
+    model.pending[STATE, t], model.pending[ACTION, t], model.pending[STEP, t] = u, action, h
+    model.pending[NEXT, t] = v if has_next(settings, h, terminated) else -1
+    model.pending[SEEN, t] = merged.reps.number[0]
+    model.pending_reward[t] = reward
+    replan = settings.replan
+    if replan == EACH_STEP or (replan == DOUBLING and has_doubled(model, u, h, action)):
+        plan(model)
+
+
+@read_q.implement(KernelMerged)
+def read_q_kernel_merged(model, state, h, out):
+    x = model.scratch[0, : state.size]
+    embed(model.settings.space, state, x)
+    q_at(model, x, h, out)
+
+
+@read_values.implement(KernelMerged)
+def read_values_kernel_merged(model, state, h):
+    x, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
+    embed(model.settings.space, state, x)
+    q_at(model, x, h, q)
+    return min(model.settings.caps[h], largest(q))
+
+
+@read_counts.implement(KernelMerged)
+def read_counts_kernel_merged(model, state, h, out):
+    x = model.scratch[0, : state.size]
+    embed(model.settings.space, state, x)
+    counts_and_targets(model, x, h, model.scratch[2, : out.size])
+    for a in range(out.size):
+        out[a] = model.merged.sums[0, a]
+
+
+@read_bonuses.implement(KernelMerged)
+def read_bonuses_kernel_merged(model, state, h, out):
+    settings, merged = model.settings, model.merged
+    x = model.scratch[0, : state.size]
+    embed(settings.space, state, x)
+    u = locate(merged, settings.space, x)
+    counts_and_targets(model, x, h, model.scratch[2, : out.size])
+    for a in range(out.size):
+        known = u if u < model.plans[PLANNED] else -1
+        out[a] = bonus_of(settings, merged, h, known, a, merged.sums[0, a])

@@ -1,0 +1,80 @@
+"""Checks of hyper-parameters: each returns its argument in the one form the package uses, or an error that names it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["check_lipschitz", "flag", "lipschitz_constants", "one_of", "positive"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
+    """`value` as a finite float above 0 (or from 0 on), or an error that names it."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
+        raise ValueError(f"{name} must be a finite number {'of at least' if zero else 'above'} 0, got {value!r}")
+    if not least <= number <= most:
+        raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
+    return number
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """`value` if it is allowed, or an error that names it."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+    return str(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool, or an error that names it."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_lipschitz(lipschitz: Any) -> Any:
+    """The argument as None, a float, a tuple of two floats or a list, or an error that names it."""
+    if lipschitz is None:
+        return None
+    form = "a number, an array of L_h of length H, a tuple (λ_r, λ_p), or None; all finite and at least 0"
+    try:
+        numbers = np.asarray(lipschitz, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"lipschitz must be {form}; got {lipschitz!r}") from None
+    is_pair = isinstance(lipschitz, tuple)
+    if numbers.ndim > 1 or (is_pair and numbers.size != 2) or not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError(f"lipschitz must be {form}; got {lipschitz!r}")
+    if numbers.ndim == 0:
+        return float(numbers)
+    return tuple(numbers.tolist()) if is_pair else numbers.tolist()
+
+
+def lipschitz_constants(lipschitz: Any, H: int) -> Floats | None:
+    """L_h (H,): L_{H+1} = 0 and L_h = λ_r + λ_p·L_{h+1} from a pair (λ_r, λ_p) (paper, lemma 1)."""
+    if lipschitz is None:
+        return None
+    if isinstance(lipschitz, tuple):
+        L = np.zeros(H)
+        following = 0.0
+        for h in range(H - 1, -1, -1):
+            L[h] = following = lipschitz[0] + lipschitz[1] * following
+        if not np.isfinite(L).all():
+            raise ValueError(
+                f"lipschitz: L_1 = Σ λ_r·λ_p^h overflows for {lipschitz} and {H} steps; give L_h as an array"
+            )
+        return L
+    if isinstance(lipschitz, list):
+        if len(lipschitz) != H:
+            raise ValueError(
+                f"lipschitz: an array of L_h must have length {H}, the horizon; got length {len(lipschitz)}"
+            )
+        return np.array(lipschitz)
+    return np.full(H, lipschitz)

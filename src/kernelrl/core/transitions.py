@@ -1,0 +1,191 @@
+"""Raw counts of transitions between representatives, and sums over them.
+
+n(v, a, y) is how many samples of action a went from what v stands for to what y stands for. For each pool of data and
+each y there is a list of the pairs (v, a) that led there, in chained blocks of BLOCK entries. So V at one place reaches
+all pairs that need it, with no look-up and no idle entry:
+
+    W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
+
+`Missing` are transitions that a representative u does not see, m(u, a, y), fixed when it is made: for each u a list of
+next states y, and with each a row of all actions.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.core.buckets import lengthen, more
+from kernelrl.core.compile import inner
+from kernelrl.core.rows import COLUMNS, SUMS_AT_ONCE, add_rows
+
+__all__ = [
+    "Missing",
+    "Transitions",
+    "blocks_left",
+    "count_transition",
+    "grow_missing",
+    "grow_transitions",
+    "lengthen_transitions",
+    "miss",
+    "new_missing",
+    "new_transitions",
+    "pass_back",
+    "sum_missing",
+]
+
+BLOCK = 16
+FAINT = 1e-16  # less than that of a transition is not counted as missing: it would not show
+FIRST, LAST = range(2)
+FOLLOWING, SIZE = range(2)
+
+
+class Transitions(NamedTuple):
+    """Lists of pairs by pool and next state (see the module's docstring)."""
+
+    ends: np.ndarray  # (2, pools, U) FIRST and LAST block of a list, or -1
+    chain: np.ndarray  # (2, blocks) FOLLOWING block, or -1; SIZE: number of entries
+    pair: np.ndarray  # (blocks, BLOCK) uint32 v·(columns of W) + a
+    count: np.ndarray  # (blocks, BLOCK) n
+    used: np.ndarray  # (1,) number of blocks in use
+
+
+def new_transitions(pools, capacity, blocks=16):
+    """No transitions yet, between at most `capacity` representatives."""
+    return Transitions(
+        np.full((2, pools, capacity), -1, np.int64), np.zeros((2, blocks), np.int64),
+        np.zeros((blocks, BLOCK), np.uint32), np.zeros((blocks, BLOCK)), np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def grow_transitions(transitions, coming):
+    """The same lists with room for `coming` more blocks."""
+    blocks = transitions.chain.shape[1]
+    if transitions.used[0] + coming > blocks:
+        blocks = more(max(blocks, int(transitions.used[0]) + coming))
+    return transitions._replace(
+        chain=lengthen(transitions.chain, blocks, 1),
+        pair=lengthen(transitions.pair, blocks, 0),
+        count=lengthen(transitions.count, blocks, 0),
+    )
+
+
+def lengthen_transitions(transitions, capacity):
+    """The same lists for at most `capacity` representatives."""
+    return transitions._replace(ends=lengthen(transitions.ends, capacity, 2, -1))
+
+
+class Missing(NamedTuple):
+    """What representatives do not see (see the module's docstring)."""
+
+    span: np.ndarray  # (2, pools, U) first entry of a list and number of entries
+    y: np.ndarray  # (entries,)
+    index: np.ndarray  # (entries,) uint32 0, 1, 2, …
+    value: np.ndarray  # (entries,) scratch: V[y]
+    rows: np.ndarray  # (entries, columns) m
+    used: np.ndarray  # (1,) number of entries in use
+
+
+def new_missing(pools, capacity, columns):
+    """Nothing is missing yet."""
+    nothing = np.zeros((2, pools, capacity), np.int64)
+    return Missing(
+        nothing, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros((0, columns)),
+        np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def grow_missing(missing, capacity, coming):
+    """The same lists for `capacity` representatives, with room for `coming` more entries."""
+    entries = missing.y.size
+    if missing.used[0] + coming > entries:
+        entries = more(int(missing.used[0]) + coming)
+    return missing._replace(
+        span=lengthen(missing.span, capacity, 2),
+        y=lengthen(missing.y, entries, 0),
+        index=np.arange(entries, dtype=np.uint32),
+        value=lengthen(missing.value, entries, 0),
+        rows=lengthen(missing.rows, entries, 0),
+    )
+
+
+@inner
+def miss(missing, transitions, p, u, U, weights):
+    """All transitions so far are missing at `u`, with these weights (U,); entries fill whole steps of `add_rows`."""
+    chain, columns = transitions.chain, missing.rows.shape[1]
+    first = missing.used[0]
+    end = first
+    for y in range(U):
+        met = False
+        block = transitions.ends[FIRST, p, y]
+        while block >= 0:
+            for i in range(chain[SIZE, block]):
+                pair = np.int64(transitions.pair[block, i])
+                amount = weights[pair // columns] * transitions.count[block, i]
+                if amount > FAINT:
+                    met = True
+                    missing.rows[end, pair % columns] += amount
+            block = chain[FOLLOWING, block]
+        if met:
+            missing.y[end] = y
+            end += 1
+    missing.span[0, p, u], missing.span[1, p, u] = first, end - first
+    missing.used[0] = first + padded_entries(end - first)
+
+
+@inner
+def padded_entries(number):
+    """`number` rounded up to whole steps of `add_rows`."""
+    return (number + (SUMS_AT_ONCE - 1)) & -SUMS_AT_ONCE
+
+
+@inner
+def sum_missing(missing, p, u, V, out):
+    """out[u] = Σ_y m(u, ·, y)·V[y]; `out` is (U, columns)."""
+    start, count = missing.span[0, p, u], missing.span[1, p, u]
+    for j in range(start, start + count):
+        missing.value[j] = V[missing.y[j]]
+    for column in range(0, out.shape[1], COLUMNS):
+        add_rows(missing.value, missing.index, start, count, missing.rows, column, out, u)
+
+
+@inner
+def blocks_left(transitions):
+    """How many blocks can still be taken into use."""
+    return transitions.chain.shape[1] - transitions.used[0]
+
+
+@inner
+def count_transition(transitions, p, pair, y, amount):
+    """n(pair, y) += amount in pool `p`."""
+    ends, chain = transitions.ends, transitions.chain
+    block = ends[FIRST, p, y]
+    while block >= 0:
+        for i in range(chain[SIZE, block]):
+            if transitions.pair[block, i] == pair:
+                transitions.count[block, i] += amount
+                return
+        block = chain[FOLLOWING, block]
+    block = ends[LAST, p, y]
+    if block < 0 or chain[SIZE, block] == BLOCK:
+        new = transitions.used[0]
+        transitions.used[0] = new + 1
+        chain[FOLLOWING, new], chain[SIZE, new] = -1, 0
+        if block < 0:
+            ends[FIRST, p, y] = new
+        else:
+            chain[FOLLOWING, block] = new
+        ends[LAST, p, y] = block = new
+    i = chain[SIZE, block]
+    transitions.pair[block, i], transitions.count[block, i] = pair, amount
+    chain[SIZE, block] = i + 1
+
+
+@inner
+def pass_back(transitions, p, y, value, W):
+    """W[pair] += n(pair, y)·value for all pairs that led to `y`; `W` is flat."""
+    chain = transitions.chain
+    block = transitions.ends[FIRST, p, y]
+    while block >= 0:
+        for i in range(chain[SIZE, block]):
+            W[transitions.pair[block, i]] += transitions.count[block, i] * value
+        block = chain[FOLLOWING, block]

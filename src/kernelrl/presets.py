@@ -1,0 +1,50 @@
+"""Three ways to build an algorithm of the paper's experiment.
+
+`krl.KernelUCBVI.preset(name, **changes)`, and likewise for the other agents, where `name` is
+
+    "text"       as the paper's section 6 has it, and right where the text is silent: bonus 1/√C + R_h/C, values capped
+                 at R_h, Euclidean metric, data pooled over the steps, no interpolation
+    "as-run"     as the authors' program ran it: see `DEPARTURES`
+    "analysed"   as the theorems have it: data per step and Lipschitz interpolation; it learns far more slowly
+
+`changes` replaces or adds hyper-parameters, so that each difference can be tried alone:
+`KernelUCBVI.preset("text", caps="horizon")`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelrl.core.metrics import Lp
+
+__all__ = ["DEPARTURES", "PRESETS", "options"]
+
+DEPARTURES = {
+    "metric": "coordinates are divided by the box's widths (2, 1), so that σ is 0.05 in x",
+    "bonus": "1/√C + (1+β)·H/C; H for an action never tried, which so ranks below one tried once far away",
+    "caps": "values are capped at H at every step",
+    "hindsight": "a new representative does not see the samples of its neighbours before it",
+    "far": "a state far from all representatives takes its nearest one's action",
+    "max_representatives": "at most 500",
+}
+
+KERNEL = {"bandwidth": 0.025, "regularization": 0.01, "representatives": 0.05}
+AS_RUN = {
+    "metric": Lp(2, scale="box"), "bonus": "as-run", "caps": "horizon", "hindsight": False, "far": "nearest",
+    "max_representatives": 500,
+}  # fmt: skip
+# λ_r = 10 and λ_p = 1 inside a room, and so L_h = 10·R_h.
+ANALYSED = {"stationary": False, "lipschitz": (10.0, 1.0), "representatives": None}
+
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    agent: {"text": KERNEL, "as-run": {**KERNEL, **AS_RUN}, "analysed": {**KERNEL, **ANALYSED}}
+    for agent in ("KernelUCBVI", "GreedyKernelUCBVI")
+}
+
+
+def options(agent: str, name: str) -> dict[str, Any]:
+    """The hyper-parameters of the agent's preset."""
+    known = PRESETS.get(agent, {})
+    if name not in known:
+        raise ValueError(f"preset: {agent} has {', '.join(known) or 'none'}, not {name!r}")
+    return known[name]
