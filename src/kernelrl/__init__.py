@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kernelrl import envs as envs
     from kernelrl import presets as presets
     from kernelrl import schedules as schedules
+    from kernelrl import theory as theory
     from kernelrl.agent import Agent, load
     from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
     from kernelrl.core import bonuses, kernels, metrics
@@ -35,6 +36,7 @@ __all__ = [
     "metrics",
     "presets",
     "schedules",
+    "theory",
 ]
 
 _WHERE = {
@@ -55,6 +57,7 @@ _MODULES = {
     "metrics": "kernelrl.core.metrics",
     "presets": "kernelrl.presets",
     "schedules": "kernelrl.schedules",
+    "theory": "kernelrl.theory",
 }
 
 _register()

@@ -20,7 +20,9 @@ from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
 from kernelrl.evaluation import Evaluation, evaluate
+from kernelrl.guarantees import next_check
 from kernelrl.history import History
+from kernelrl.monitor import Monitor, Watched
 from kernelrl.progress import Interrupts, Progress
 from kernelrl.rollout import (
     SLACK,
@@ -145,6 +147,7 @@ class Agent:
     def begin_episode(self) -> None:
         """Begin an episode."""
         self._started()
+        self._check_episodes(1)
         self._before_episodes(1)
         interface.begin_episode(self._model)
 
@@ -179,16 +182,27 @@ class Agent:
 
     def fit(
         self, env: gym.Env[Any, Any], episodes: int, *, seed: int | None = None, driver: str = "auto",
-        progress: bool | None = None,
+        progress: bool | None = None, until_gap: float | None = None, monitor: Any = None,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env` and learn from them; call it again to go on.
 
         `driver` is "compiled" (environments of this package, not wrapped), "python" (any environment) or "auto".
         `progress` shows a bar on standard error; None does so on a terminal. Ctrl-C ends the call after the running
         episode, with all that was collected; a second Ctrl-C raises KeyboardInterrupt at once.
+
+        `until_gap` ends the call when `certificate` is tighter than that at the start states of the last 32 episodes
+        (looked at from episode 16 on, each time there are an eighth more). `monitor`, a function (states, step) → V*_h
+        such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited state:
+        `history.optimism`. It needs the Python driver.
         """
         episodes = whole_number("episodes", episodes, 0)
-        dynamics = self._dynamics(env, driver)
+        self._check_episodes(episodes)
+        if until_gap is not None:
+            self._check_gap(until_gap)
+        watch = None if monitor is None else Monitor(monitor, self._episodes)
+        if watch is not None and driver == "compiled":
+            raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
+        dynamics = self._dynamics(env, driver if watch is None else "python")
         self._get_ready(env, seed)
         returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
         bad = np.zeros(2)
@@ -199,15 +213,17 @@ class Agent:
             world: Any = GymEnvironment(env, self._check_state, self._first_action)
         else:
             run, horizon, world = run_compiled, compiled_horizon(env, self._steps), dynamics
-        first, done, block, began = self._episodes, 0, 1, time.perf_counter()
+        first, done, block, began, gap = self._episodes, 0, 1, time.perf_counter(), math.inf
         with Interrupts() as interrupts, Progress(progress, type(self).__name__, episodes, returns) as bar:
-            while done < episodes and not interrupts.asked:
-                count = self._before_episodes(min(block, episodes - done))
+            while done < episodes and not interrupts.asked and (until_gap is None or gap > until_gap):
+                due = next_check(self._episodes) - self._episodes if until_gap is not None else block
+                count = self._before_episodes(min(block, due, episodes - done))
                 while not interface.has_room(self._model):
                     self._model = interface.grow(self._model)
                 before = time.perf_counter()
                 played = run(
-                    self._model, world, stream, x, y, self._seed, self._episodes, count,
+                    self._model if watch is None else Watched(self._model, watch),
+                    world, stream, x, y, self._seed, self._episodes, count,
                     horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], values[done:], bad,
                 )  # fmt: skip
                 self._episodes += played
@@ -216,12 +232,28 @@ class Agent:
                     self._check_reward(float(bad[1]))
                 if dynamics is not None:
                     block = next_block(block, time.perf_counter() - before)
+                if until_gap is not None and played == due:
+                    gap = self._gap()
                 bar.update(done)
         seconds = time.perf_counter() - began
         return History(
             first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), seconds,
-            interrupted=done < episodes,
+            interrupted=done < episodes and interrupts.asked, gap=None if math.isinf(gap) else gap,
+            optimism=None if watch is None else watch.result(),
         )  # fmt: skip
+
+    def _check_episodes(self, more: int) -> None:
+        """Refuse more episodes than the hyper-parameters are made for."""
+
+    def _check_gap(self, until_gap: Any) -> None:
+        """Refuse `until_gap` where there are no certificates."""
+        raise ValueError(
+            f"until_gap: {type(self).__name__} gives no certificates; a kernel agent with the bonus Joint does"
+        )
+
+    def _gap(self) -> float:
+        """The largest gap between certified bounds at recent start states."""
+        raise NotImplementedError
 
     def _get_ready(self, env: gym.Env[Any, Any], seed: int | None) -> None:
         """Start, or check that `env` and `seed` go on where the last call ended."""

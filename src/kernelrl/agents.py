@@ -20,12 +20,14 @@ from kernelrl.algorithms.kernel_merged import KernelMerged, new_kernel_merged, w
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
 from kernelrl.algorithms.random_agent import Uniform
 from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
-from kernelrl.core.bonuses import NONE, resolve_bonus
+from kernelrl.core.bonuses import FULL, NONE, bonus_object
+from kernelrl.core.certified import Certified, bounds_at
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.merged import rebandwidth
-from kernelrl.core.metrics import resolve_metric
+from kernelrl.core.metrics import embed, resolve_metric
 from kernelrl.core.samples import Settings, cell_widths, embedded_box
+from kernelrl.guarantees import bonus_settings, certify, check_bonus, check_certificate, start_gap
 
 __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
@@ -49,7 +51,7 @@ class KernelAgent(Agent):
 
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
-        bonus: str, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
+        bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
         max_representatives: int | None, hindsight: bool, far: str, caps: str, reward_range: tuple[float, float],
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
@@ -69,9 +71,9 @@ class KernelAgent(Agent):
         self.far = one_of("far", far, FAR)
         self.caps = one_of("caps", caps, CAPS)
         resolve_kernel(kernel)
-        resolve_bonus(bonus)
         self._check_combination()
         self._deployed: tuple[Any, Any] | None = None
+        self._certified: tuple[int, Certified] | None = None
         self._warned_of_limit = False
 
     def _check_combination(self) -> None:
@@ -84,6 +86,13 @@ class KernelAgent(Agent):
                     raise ValueError(f"{name} is for representative states, but representatives is None")
             if self.bonus == "as-run":
                 raise ValueError('bonus: "as-run" is for representative states, but representatives is None')
+        check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
+        if bonus_object(self.bonus).code >= FULL:
+            for name, usual in (("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0])):
+                if getattr(self, name) != usual:
+                    raise ValueError(f"{name}: the bonus {self.bonus} holds with {name}={usual!r} only")
+            if callable(self.bandwidth):
+                raise ValueError(f"bandwidth: the bonus {self.bonus} holds for one bandwidth, not for a schedule")
         if callable(self.bandwidth) and not self.hindsight:
             raise ValueError(
                 "hindsight: with a bandwidth that changes, every representative must see all samples; leave hindsight "
@@ -100,10 +109,14 @@ class KernelAgent(Agent):
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
             kernel=kernel.code, power=kernel.power, compact=math.isfinite(kernel.support),
-            bonus=resolve_bonus(self.bonus), bonus_scale=self.bonus_scale, stationary=self.stationary,
+            bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
             caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
             replan=REPLAN.index(self.replan), space=space,
+            **bonus_settings(
+                self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, sigma,
+                self.regularization, self.lipschitz, L, self.stationary, self.representatives or 0.0,
+            ),
         )  # fmt: skip
 
     def _smoothing(self, sigma: float) -> dict[str, float]:
@@ -208,6 +221,52 @@ class KernelAgent(Agent):
         """How many representative states there are; an agent that keeps every sample has none."""
         return 0 if self.representatives is None else int(self._started().merged.reps.number[0])
 
+    def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
+        """(lower, upper) bounds on V*_1 at `state`, from all data, in mapped units of reward.
+
+        With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
+        probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
+        the environment does not change with the step. It is planned when first asked for and kept until data change.
+        """
+        self._started()
+        check_certificate("certificate", self.bonus, self.bonus_scale, self.representatives is None)
+        x = self._check_state("state", state)
+        certified, u, out = self._certify(), np.zeros(x.size), np.zeros(2)
+        embed(self._model.settings.space, x, u)
+        bounds_at(certified, u, out)
+        # What the agent itself has planned is an upper bound, too.
+        return float(out[0]), float(min(out[1], interface.read_values(self._model, x, 0)))
+
+    def _certify(self) -> Certified:
+        from rich.console import Console
+        from rich.progress import track
+
+        samples = self._model.samples
+        number = int(samples.number[0])
+        if self._certified is None or self._certified[0] != number:
+            quiet = not sys.stderr.isatty() or number * self._steps < 20_000
+            certified = certify(
+                self._model.settings, samples, self._box, self._cells[0],
+                lambda work: track(work, "Planning the certificate", console=Console(stderr=True), disable=quiet),
+            )  # fmt: skip
+            self._certified = number, certified
+        return self._certified[1]
+
+    def _check_episodes(self, more: int) -> None:
+        most = getattr(bonus_object(self.bonus), "episodes", None)
+        if most is not None and self._episodes + more > most:
+            raise ValueError(
+                f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self._episodes} have been played; "
+                "make the agent with more, or with episodes=None for any number"
+            )
+
+    def _check_gap(self, until_gap: Any) -> None:
+        positive("until_gap", until_gap)
+        check_certificate("until_gap", self.bonus, self.bonus_scale, self.representatives is None)
+
+    def _gap(self) -> float:
+        return start_gap(self._certify())
+
     def _deployed_action(self, state: Floats, step: int) -> int:
         if self.representatives is not None:
             q = np.zeros(self._actions)
@@ -282,7 +341,7 @@ class KernelUCBVI(KernelAgent):
         horizon: number of steps of an episode; None takes the environment's time limit.
         kernel: name or object of `kernelrl.kernels`.
         metric: name, object of `kernelrl.metrics`, or a compiled function of two states.
-        bonus: name of the exploration bonus.
+        bonus: name of the exploration bonus, or an object of `kernelrl.bonuses`.
         bonus_scale: factor of the bonus.
         lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate.
         stationary: pool the data of all steps.
@@ -300,7 +359,7 @@ class KernelUCBVI(KernelAgent):
 
     def __init__(
         self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
-        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: str = "simplified",
+        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
         reward_range: tuple[float, float] = (0.0, 1.0), replan: str = "episode",
@@ -333,7 +392,7 @@ class GreedyKernelUCBVI(KernelAgent):
 
     def __init__(
         self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
-        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: str = "simplified",
+        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
         reward_range: tuple[float, float] = (0.0, 1.0),

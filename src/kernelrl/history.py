@@ -1,9 +1,13 @@
 """What a call of `fit` returns."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from kernelrl.monitor import Optimism
 
 __all__ = ["History"]
 
@@ -24,6 +28,10 @@ class History:
     """Wall-clock time of the call."""
     interrupted: bool = False
     """Whether Ctrl-C ended the call before all episodes were played."""
+    gap: float | None = None
+    """With `until_gap`, the largest gap between certified bounds at recent start states, when it was looked at last."""
+    optimism: "Optimism | None" = None
+    """With `monitor`, optimistic and optimal values at every visited state."""
 
     def __len__(self) -> int:
         return len(self.returns)

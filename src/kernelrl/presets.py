@@ -45,9 +45,9 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 
 # The baselines: 20 cells along each axis. The authors' UCBVI counts with H at every step, as their Kernel-UCBVI does;
 # no bonus of theirs exceeds the cap; their AdaptiveQL splits a ball before updating it.
-GRID = {"bins": 20}
-THEORY = {"bonus": "hoeffding", "total_episodes": 50_000}
-COUNTING = {
+GRID: dict[str, Any] = {"bins": 20}
+THEORY: dict[str, Any] = {"bonus": "hoeffding", "total_episodes": 50_000}
+COUNTING: dict[str, dict[str, Any]] = {
     "text": GRID,
     "as-run": {**GRID, "bonus": "capped", "caps": "horizon"},
     "analysed": {**GRID, **THEORY, "stationary": False},

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernelrl import schedules
-from kernelrl.core import kernels, metrics
+from kernelrl.core import bonuses, kernels, metrics
 from kernelrl.files import replacing
 
 __all__ = [
@@ -34,14 +34,22 @@ __all__ = [
 
 FORMAT = 1
 HEADER = "kernelrl.json"
+CHANGING = ("progress",)  # arrays of settings that change as data come
+
+
+def changing(settings: Any) -> Iterator[str]:
+    """The fields of the settings that are part of the state."""
+    return (field for field in CHANGING if hasattr(settings, field))
 
 
 def arrays_of(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The arrays of a NamedTuple and of those inside it, by their dotted names; settings are left out."""
+    """The arrays of a NamedTuple and of those inside it, by their dotted names; of settings only those that change."""
     for name, value in zip(model._fields, model, strict=True):
         if isinstance(value, np.ndarray):
             yield prefix + name, value
-        elif hasattr(value, "_fields") and name != "settings":
+        elif name == "settings":
+            yield from ((f"{prefix}{name}.{field}", getattr(value, field)) for field in changing(value))
+        elif hasattr(value, "_fields"):
             yield from arrays_of(value, f"{prefix}{name}.")
 
 
@@ -54,7 +62,9 @@ def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
             if array.dtype != value.dtype or array.ndim != value.ndim:
                 raise ValueError(f"array {prefix + name} has type {array.dtype} and {array.ndim} axes")
             new[name] = np.ascontiguousarray(array)
-        elif hasattr(value, "_fields") and name != "settings":
+        elif name == "settings":
+            new[name] = value._replace(**{field: arrays[f"{prefix}{name}.{field}"] for field in changing(value)})
+        elif hasattr(value, "_fields"):
             new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
     return model._replace(**new)
 
@@ -98,6 +108,8 @@ def encode(value: Any) -> Any:
         return {"kind": "folded", "map": function_path(value.map), "metric": encode(value.metric)}
     if isinstance(value, metrics.Custom):
         return {"kind": "custom", "function": function_path(value.function)}
+    if isinstance(value, bonuses.Simplified | bonuses.Full | bonuses.Joint):
+        return {"kind": "bonus", "name": type(value).__name__, **vars(value)}
     if isinstance(value, schedules.Power):
         return {"kind": "power", **vars(value)}
     if callable(value):
@@ -124,6 +136,9 @@ def decode(value: Any) -> Any:
         return metrics.Folded(import_function(value["map"], "metric", "metric=…"), decode(value["metric"]))
     if kind == "custom":
         return metrics.Custom(import_function(value["function"], "metric", "metric=…"))
+    if kind == "bonus":
+        options = {key: item for key, item in value.items() if key not in ("kind", "name")}
+        return getattr(bonuses, value["name"])(**options)
     if kind == "power":
         return schedules.Power(value["start"], value["minimum"], value["exponent"])
     if kind == "function":

@@ -69,6 +69,12 @@ def simplified_bonus(C: np.ndarray, R_h: float, scale: float) -> np.ndarray:
     return scale * (1 / np.sqrt(C) + R_h / C)
 
 
+def spread(states, A: int, pool: Pool, sigma: float, g, rho) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_s w_s·ρ_s and Σ_s w_s², (n, A) each: what the joint bonus needs besides C."""
+    w, mine = weights(states, pool, sigma, g, rho), tried(A, pool)
+    return (w * distances(states, pool.x, rho)) @ mine, w**2 @ mine
+
+
 def lipschitz_constants(lipschitz, H: int) -> np.ndarray | None:
     """L_h, (H,), from a number, from H numbers, or from (λ_r, λ_p): L_h = λ_r + λ_p·L_{h+1}, zero after the end."""
     if lipschitz is None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, counts, distances, simplified_bonus, smoothed
+from naive.estimates import Data, counts, distances, simplified_bonus, smoothed, spread
 
 
 class NaiveGreedyKernelUCBVI:
     """Every read-out is that of the current data; V_h is kept as the list of all targets so far."""
 
-    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, bonus_scale=1.0):
+    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, bonus_scale=1.0, bonus=None):
         self.H, self.A, self.L = H, A, L
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.bonus_scale = beta, bonus_scale
+        self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.visited: list[list[np.ndarray]] = [[] for _ in range(H)]
         self.visited_targets: list[list[float]] = [[] for _ in range(H)]
@@ -35,6 +36,10 @@ class NaiveGreedyKernelUCBVI:
         return counts(states, self.A, self.data.pool(h), beta=self.beta, **self.kernel)
 
     def bonuses(self, states, h) -> np.ndarray:
+        if self.bonus is not None:
+            pool = self.data.pool(h)
+            sums = spread(states, self.A, pool, **self.kernel)
+            return self.bonus_scale * self.bonus(h, len(pool.x), self.counts(states, h), *sums)
         return simplified_bonus(self.counts(states, h), self.H - h, self.bonus_scale)
 
     def q_values(self, states, h) -> np.ndarray:

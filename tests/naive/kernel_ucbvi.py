@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, counts, distances, simplified_bonus, smoothed
+from naive.estimates import Data, counts, distances, simplified_bonus, smoothed, spread
 
 
 class NaiveKernelUCBVI:
     """Every read-out is that of the last plan."""
 
-    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, replan="episode", bonus_scale=1.0):
+    def __init__(
+        self, H, A, sigma, beta, g, rho, L=None, stationary=True, replan="episode", bonus_scale=1.0, bonus=None
+    ):
         assert replan in ("episode", "step", "doubling")
         self.H, self.A, self.L = H, A, L
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
+        self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.episodes = 0
         self.next_values = [np.zeros(0)] * H  # [h]: V_{h+1}(y_s) of the samples of pools[h]
@@ -59,6 +62,10 @@ class NaiveKernelUCBVI:
         return counts(states, self.A, self.pools[h], beta=self.beta, **self.kernel)
 
     def bonuses(self, states, h) -> np.ndarray:
+        if self.bonus is not None:
+            pool = self.pools[h]
+            sums = spread(states, self.A, pool, **self.kernel)
+            return self.bonus_scale * self.bonus(h, len(pool.x), self.counts(states, h), *sums)
         return simplified_bonus(self.counts(states, h), self.H - h, self.bonus_scale)
 
     def targets(self, states, h) -> np.ndarray:

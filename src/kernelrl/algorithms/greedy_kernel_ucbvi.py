@@ -31,6 +31,7 @@ from kernelrl.algorithms.interface import (
     read_q,
     read_values,
 )
+from kernelrl.core.bonuses import count_sample
 from kernelrl.core.buckets import (
     NARROW,
     WIDTH,
@@ -49,7 +50,7 @@ from kernelrl.core.buckets import (
     size_of,
 )
 from kernelrl.core.compile import inner
-from kernelrl.core.estimates import bonus_at, counts_at, targets_at
+from kernelrl.core.estimates import bonuses_at, counts_at, targets_at
 from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.core.metrics import embed
 from kernelrl.core.prefetch import AHEAD, prefetch_chunk
@@ -235,6 +236,7 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     lower(model, u, h, min(np.float64(H - h), best_target(model, u, h)))
     embed(settings.space, next_state, v)
     append_sample(model.samples, u, action, reward, v, h, terminated)
+    count_sample(settings, h)
     s = add_point(model.S, action_list(settings, h, action), u)
     for r in range(model.G.shape[0]):
         model.G[r, s // WIDTH, s % WIDTH] = reward
@@ -277,6 +279,4 @@ def read_counts_greedy(model, state, h, out):
 def read_bonuses_greedy(model, state, h, out):
     u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
-    counts_at(model.settings, model.S, model.G[0], u, h, out)
-    for a in range(out.size):
-        out[a] = bonus_at(model.settings, h, out[a])
+    bonuses_at(model.settings, model.S, model.G[0], u, h, out)

@@ -48,6 +48,7 @@ from kernelrl.core.merged import (
     locate,
     merged_room,
     new_merged,
+    reading_bias,
     smooth_row,
 )
 from kernelrl.core.metrics import embed
@@ -158,7 +159,7 @@ def value_at(model, x, h):
     settings, merged = model.settings, model.merged
     u = locate(merged, settings.space, x)
     if u >= 0:
-        return model.V[h, u]
+        return min(settings.caps[h], model.V[h, u] + reading_bias(settings, merged, u, x, h))
     return lowest_cone(model, x, h, merged.reps.number[0])
 
 
@@ -235,7 +236,9 @@ def observe_greedy_merged(model, state, action, reward, next_state, h, terminate
 def read_q_greedy_merged(model, state, h, out):
     x = model.scratch[0, : state.size]
     embed(model.settings.space, state, x)
-    targets_at(model, x, h, out)
+    u = targets_at(model, x, h, out)
+    for a in range(out.size):
+        out[a] += reading_bias(model.settings, model.merged, u, x, h)
 
 
 @read_values.implement(GreedyMerged)

@@ -30,7 +30,7 @@ from kernelrl.algorithms.interface import (
     read_values,
 )
 from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
-from kernelrl.core.bonuses import AS_RUN, bonus_factors
+from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
 from kernelrl.core.buckets import lengthen, more
 from kernelrl.core.compile import SUMS, inner
 from kernelrl.core.merged import (
@@ -43,11 +43,11 @@ from kernelrl.core.merged import (
     estimates_elsewhere,
     grow_merged,
     join,
+    lay_out,
     locate,
     merged_room,
     new_merged,
     smooth_row,
-    spread,
 )
 from kernelrl.core.metrics import embed
 from kernelrl.core.representatives import copy_place, find_or_add, list_of, square_to
@@ -202,11 +202,24 @@ def plan(model):
                 for u in range(U):
                     sum_missing(merged.missing, p, u, model.V[h + 1], model.smoothed[1])
                 subtract(flat, without, n)
-        by_root, by_count = bonus_factors(settings.bonus, settings.bonus_scale, settings.beta, R)
-        targets(flat, inverse, by_root, by_count, model.Q[h].reshape(places), n)
+        if settings.bonus >= FULL:
+            theory_targets(model, h, U)
+        else:
+            by_root, by_count = bonus_factors(settings.bonus, settings.bonus_scale, settings.beta, R)
+            targets(flat, inverse, by_root, by_count, model.Q[h].reshape(places), n)
         if settings.bonus == AS_RUN:
             rank_untried(model, h, U, R)
         best_values(model, h, U, R)
+
+
+@inner
+def theory_targets(model, h, U):
+    """Q̃ = T/C + B with a bonus of the theory."""
+    merged, p = model.merged, pool(model.settings, h)
+    for u in range(U):
+        for a in range(model.settings.actions):
+            C = merged.C[p, u, a]
+            model.Q[h, u, a] = model.smoothed[0, u, a] / C + bonus_of(model.settings, merged, h, u, a, C)
 
 
 @inner
@@ -312,7 +325,7 @@ def has_doubled(model, u, h, a):
     for j in range(start, end):
         C += near.amount[j] * merged.N[p, near.index[j], a]
     now = C
-    spread(merged, u)
+    lay_out(merged, u)
     for t in range(model.plans[PENDING]):
         if model.pending[ACTION, t] == a and pool(settings, model.pending[STEP, t]) == p:
             now += merged.of[model.pending[STATE, t]]

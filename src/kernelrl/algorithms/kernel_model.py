@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelrl.algorithms.interface import grow, has_room
+from kernelrl.core.bonuses import JOINT
 from kernelrl.core.buckets import (
     NARROW,
     WIDTH,
@@ -56,6 +57,7 @@ class KernelExact(NamedTuple):
     owner: np.ndarray  # (A, rows, chunks of Y, WIDTH) slot of that cone in S, or -1
     scratch: np.ndarray  # (5, …) an embedded state, an embedded next state, Q of each action, sums and targets of rows
     queues: np.ndarray  # (2, places of S or Y) scratch: slots that moved; next states whose lowest cone rose
+    spread: np.ndarray  # (2, 1 or A, chunks of E, WIDTH) Σwρ and Σw² (joint bonus only)
 
 
 def new_kernel_exact(settings, stream, low, high, cell, cone_cell):
@@ -76,6 +78,7 @@ def new_kernel_exact(settings, stream, low, high, cell, cone_cell):
         payload(S, dtype=np.int64, fill=-1), payload(S, rows * some), payload(S, rows * some, dtype=np.int64),
         payload(Y, A * some, rows), payload(Y, A * some, rows, dtype=np.int64),
         np.zeros((5, max(d, A, H))), np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
+        payload(E, 2 if settings.bonus >= JOINT else 0, each),
     )  # fmt: skip
     while not has_room(model):
         model = grow(model)
@@ -127,6 +130,7 @@ def grow_kernel(model):
             Q=lengthen(model.Q, chunks, 2, math.inf),
             lowest=lengthen(model.lowest, chunks, 1, math.inf),
             touched=lengthen(model.touched, chunks, 1),
+            spread=lengthen(model.spread, chunks, 2),
         )
     places = WIDTH * max(number_of_chunks(model.S), number_of_chunks(model.Y))
     return model._replace(queues=np.zeros((2, places), np.int64))

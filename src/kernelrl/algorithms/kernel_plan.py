@@ -7,9 +7,18 @@ import math
 
 import numpy as np
 
+from kernelrl.core.bonuses import JOINT, count_sample
 from kernelrl.core.buckets import WIDTH, add_point, all_chunks, found, point_at, size_of
 from kernelrl.core.compile import inner
-from kernelrl.core.estimates import add_change, add_weights, renew_targets, row_sums_at
+from kernelrl.core.estimates import (
+    add_change,
+    add_spread,
+    add_weights,
+    renew_joint_targets,
+    renew_targets,
+    row_sums_at,
+    spread_at,
+)
 from kernelrl.core.interpolation import disown, drop_cone, give, lowest_cone
 from kernelrl.core.samples import ACTION, STEP, TERMINATED, action_list, has_next, pool, row
 
@@ -36,6 +45,10 @@ def fill_entry(model, e, u, h, a, sums):
     _, k = entry_list(model.settings, h, a)
     C = row_sums_at(model.settings, model.S, action_list(model.settings, h, a), u, model.G, sums)
     model.C[k, e // WIDTH, e % WIDTH] = C
+    if model.settings.bonus >= JOINT:
+        D, W2 = spread_at(model.settings, model.S, action_list(model.settings, h, a), u)
+        model.spread[0, k, e // WIDTH, e % WIDTH] = D
+        model.spread[1, k, e // WIDTH, e % WIDTH] = W2
     for r in range(sums.size):
         model.T[k, r, e // WIDTH, e % WIDTH] = sums[r]
         model.touched[r, e // WIDTH] = True
@@ -105,8 +118,20 @@ def add_sample(model, t):
     E = model.S if settings.interpolate else model.Y
     which, k = entry_list(settings, h, a)
     add_weights(settings, E, which, u, targets, model.C[k], model.T[k], model.touched)
+    if settings.bonus >= JOINT:
+        add_spread(settings, E, which, u, model.spread[0, k], model.spread[1, k])
     if settings.interpolate:
         fill_entry(model, s, u, h, a, sums)
+    if count_sample(settings, h):
+        touch_all(model.touched)
+
+
+@inner
+def touch_all(touched):
+    """The bonus of every entry has changed."""
+    for r in range(touched.shape[0]):
+        for chunk in range(touched.shape[1]):
+            touched[r, chunk] = True
 
 
 # ------------------------------------------------------------------------------------------------------ going back in h
@@ -267,6 +292,12 @@ def go_back(model, h):
     E, u = model.S if settings.interpolate else model.Y, model.scratch[0, : model.samples.states.shape[2]]
     for a in range(A):
         which, k = entry_list(settings, h, a)
+        if settings.bonus >= JOINT:
+            renew_joint_targets(
+                settings, E, which, h, model.C[k], model.T[k, r], model.spread[0, k], model.spread[1, k],
+                model.Q[k, r], model.lowest[r], model.touched[r],
+            )  # fmt: skip
+            continue
         renew_targets(
             settings, E, which, h, model.C[k], model.T[k, r], model.Q[k, r], model.lowest[r], model.touched[r]
         )  # fmt: skip

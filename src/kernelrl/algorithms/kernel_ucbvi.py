@@ -41,7 +41,7 @@ from kernelrl.algorithms.interface import (
 from kernelrl.algorithms.kernel_model import KernelExact, new_kernel_exact
 from kernelrl.algorithms.kernel_plan import plan
 from kernelrl.core.compile import inner
-from kernelrl.core.estimates import bonus_at, counts_at, sums_at, targets_at, weight_between
+from kernelrl.core.estimates import bonuses_at, counts_at, sums_at, targets_at, weight_between
 from kernelrl.core.interpolation import cones_at
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import ACTION, STEP, action_list, append_sample, pool, row
@@ -134,6 +134,4 @@ def read_counts_kernel(model, state, h, out):
 def read_bonuses_kernel(model, state, h, out):
     u = model.scratch[0, : state.size]
     embed(model.settings.space, state, u)
-    counts_at(model.settings, model.S, model.G[0], u, h, out)
-    for a in range(out.size):
-        out[a] = bonus_at(model.settings, h, out[a])
+    bonuses_at(model.settings, model.S, model.G[0], u, h, out)

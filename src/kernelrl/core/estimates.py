@@ -5,6 +5,8 @@
 Sums run over lists of buckets, so only near chunks are touched: a weight beyond `settings.reach` is so small that all
 samples there could ever be would not change C in double precision.
 
+The joint bonus needs D = Σw·ρ and W2 = Σw² besides (`spread`); nothing of that is done for other bonuses.
+
 `E` stands for points at which C and T are kept, `S` for the samples; functions that change C or T of a chunk set its
 flag in `touched`, and `renew_targets` computes Q̃ = T/C + B where the flag is set.
 """
@@ -13,7 +15,7 @@ import math
 
 import numpy as np
 
-from kernelrl.core.bonuses import bonus_value
+from kernelrl.core.bonuses import FULL, JOINT, bonus_value, joint_bonus, table_bonus
 from kernelrl.core.buckets import (
     FOUND,
     LANES,
@@ -35,11 +37,16 @@ from kernelrl.core.samples import action_list
 
 __all__ = [
     "add_change",
+    "add_spread",
     "add_weights",
     "bonus_at",
+    "bonuses_at",
     "counts_at",
+    "renew_joint_targets",
     "renew_targets",
     "row_sums_at",
+    "spread_at",
+    "spread_of_found",
     "sums_at",
     "targets_at",
     "weight_between",
@@ -48,7 +55,9 @@ __all__ = [
 
 @inner
 def bonus_at(settings, h, C):
-    """B_h at generalized count `C`."""
+    """B_h at generalized count `C`, for a bonus that needs nothing else."""
+    if settings.bonus >= FULL:
+        return table_bonus(settings, h, C)
     return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, settings.caps[h], C)
 
 
@@ -104,6 +113,44 @@ def sums_at(settings, S, which, u, G):
     return settings.beta + C, T
 
 
+@inner(fastmath=SUMS)
+def spread_in(settings, squares, n):
+    """Σw·ρ and Σw² over the first `n` of `squares`, which holds ρ²."""
+    D, W2 = 0.0, 0.0
+    if settings.kernel == GAUSSIAN:
+        factor = -0.5 * settings.inverse_sigma2
+        for i in range(n):
+            w = exp_negative(factor * squares[i])
+            D += w * math.sqrt(squares[i])
+            W2 += w * w
+        return D, W2
+    for i in range(n):
+        w = kernel_weight(settings.kernel, settings.power, squares[i] * settings.inverse_sigma2)
+        D += w * math.sqrt(squares[i])
+        W2 += w * w
+    return D, W2
+
+
+@inner
+def spread_of_found(settings, S, first, last, u):
+    """Σw·ρ and Σw² at `u` over found chunks `first` … `last`-1."""
+    D, W2 = 0.0, 0.0
+    for i in range(first, last):
+        chunk = found(S, i)
+        distances_in(S, settings.space, chunk, u)
+        d, w2 = spread_in(settings, S.buffer, size_of(S, chunk))  # padding may be infinitely far away
+        D += d
+        W2 += w2
+    return D, W2
+
+
+@inner
+def spread_at(settings, S, which, u):
+    """Σw·ρ and Σw² over list `which` of `S` at `u` (d,)."""
+    count = near(S, settings.space, which, u, settings.reach)
+    return spread_of_found(settings, S, 0, count, u)
+
+
 @inner
 def targets_at(settings, S, G, u, h, q):
     """Q̃_h(u, ·) = T/C + B into `q` (A,), for an embedded state; `G` is (chunks, WIDTH)."""
@@ -119,7 +166,11 @@ def targets_at(settings, S, G, u, h, q):
         last = np.int64(q[a])
         C, T = sums_of_found(settings, S, first, last, count, u, G)
         C += settings.beta
-        q[a] = T / C + bonus_at(settings, h, C)
+        if settings.bonus >= JOINT:
+            D, W2 = spread_of_found(settings, S, first, last, u)
+            q[a] = T / C + joint_bonus(settings, h, C, D, W2)
+        else:
+            q[a] = T / C + bonus_at(settings, h, C)
         first = last
 
 
@@ -135,6 +186,19 @@ def counts_at(settings, S, G, u, h, out):
     """Write C_h(u, ·) into `out` (A,), for an embedded state."""
     for a in range(out.size):
         out[a], _ = sums_at(settings, S, action_list(settings, h, a), u, G)
+
+
+@inner
+def bonuses_at(settings, S, G, u, h, out):
+    """Write B_h(u, ·) into `out` (A,), for an embedded state."""
+    for a in range(out.size):
+        which = action_list(settings, h, a)
+        C, _ = sums_at(settings, S, which, u, G)
+        if settings.bonus >= JOINT:
+            D, W2 = spread_at(settings, S, which, u)
+            out[a] = joint_bonus(settings, h, C, D, W2)
+        else:
+            out[a] = bonus_at(settings, h, C)
 
 
 @inner
@@ -173,6 +237,19 @@ def add_weights(settings, E, which, u, G, C, T, touched):
             touched[r, chunk] = True
 
 
+@inner
+def add_spread(settings, E, which, u, D, W2):
+    """Let a sample at `u` weigh in `D` and `W2` (chunks, WIDTH), Σw·ρ and Σw² of the points of E."""
+    for i in range(near(E, settings.space, which, u, settings.reach)):
+        chunk = found(E, i)
+        distances_in(E, settings.space, chunk, u)
+        for place in range(size_of(E, chunk)):
+            square = E.buffer[place]
+            w = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+            D[chunk, place] += w * math.sqrt(square)
+            W2[chunk, place] += w * w
+
+
 @inner(fastmath={"contract"})
 def plane_change(points, chunk, n, x, y, factor, change, T):
     """T += w·change in one chunk for the Gaussian kernel on the Euclidean plane."""
@@ -209,6 +286,21 @@ def renew_targets(settings, E, which, h, C, T, Q, lowest, touched):
             for place in range(size_of(E, chunk)):
                 count = C[chunk, place]
                 q = T[chunk, place] / count + bonus_at(settings, h, count)
+                Q[chunk, place] = q
+                smallest = min(smallest, q)
+            lowest[chunk] = smallest
+
+
+@inner
+def renew_joint_targets(settings, E, which, h, C, T, D, W2, Q, lowest, touched):
+    """`renew_targets` for the joint bonus; D and W2 (chunks, WIDTH) are Σw·ρ and Σw²."""
+    for i in range(all_chunks(E, which)):
+        chunk = found(E, i)
+        if touched[chunk]:
+            smallest = math.inf
+            for place in range(size_of(E, chunk)):
+                count = C[chunk, place]
+                q = T[chunk, place] / count + joint_bonus(settings, h, count, D[chunk, place], W2[chunk, place])
                 Q[chunk, place] = q
                 smallest = min(smallest, q)
             lowest[chunk] = smallest

@@ -11,14 +11,17 @@ u. Counts are raw, so a new representative sees all earlier samples at once, and
 `hindsight=False` is what the authors' program does: a representative sees only samples that come after it. Then what
 it does not see is kept as (fractional) transitions of its own, `missing`, and subtracted from T.
 
+The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`spread`); nothing of that is done for others.
+
 `columns` is the number of actions rounded up to whole vectors.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.core.bonuses import AS_RUN, bonus_value
+from kernelrl.core.bonuses import AS_RUN, FULL, JOINT, bonus_value, count_sample, joint_bonus, table_bonus
 from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.kernels import kernel_weight
@@ -26,6 +29,7 @@ from kernelrl.core.representatives import (
     DEGREE,
     START,
     Representatives,
+    copy_place,
     find,
     grow_representatives,
     list_of,
@@ -59,12 +63,13 @@ __all__ = [
     "estimates_elsewhere",
     "grow_merged",
     "join",
+    "lay_out",
     "locate",
     "merged_room",
     "new_merged",
+    "reading_bias",
     "rebandwidth",
     "smooth_row",
-    "spread",
 ]
 
 SAMPLES, JOINED = range(2)
@@ -86,7 +91,8 @@ class Merged(NamedTuple):
     latest: np.ndarray  # (pools, A) number of the latest sample of an action, from 1; 0: none
     clock: np.ndarray  # (2,) SAMPLES counted; JOINED: number of representatives that C is kept for
     of: np.ndarray  # (U,) scratch: weights by representative
-    sums: np.ndarray  # (2, columns) scratch: C and T of a state that is no representative
+    sums: np.ndarray  # (4, columns) scratch: C, T, Σwρ and Σw² of a state that is no representative
+    spread: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
 
 
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight, far_nearest):
@@ -98,7 +104,7 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.full((pools, U, columns), settings.beta),
         np.zeros((pools, 0 if hindsight else U, columns)), np.zeros(U, np.int64),
         np.zeros((pools, settings.actions), np.int64), np.zeros(2, np.int64), np.zeros(U),
-        np.zeros((2, columns)),
+        np.zeros((4, columns)), np.zeros((2 if settings.bonus >= JOINT else 0, pools, U, columns)),
     )  # fmt: skip
 
 
@@ -124,6 +130,7 @@ def grow_merged(merged, settings, samples, waiting=0):
         lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 1),
         birth=lengthen(merged.birth, U, 0),
         of=lengthen(merged.of, U, 0),
+        spread=lengthen(merged.spread, U, 2),
     )
 
 
@@ -170,12 +177,14 @@ def join(settings, merged, u):
                     merged.C[p, u, c] += w * merged.N[p, v, c]
                 else:
                     merged.lost[p, u, c] += w * merged.rewards[p, v, c]
+    if settings.bonus >= JOINT:
+        join_spread(settings, merged, u)
     if not merged.hindsight:
         lose(merged, u)
 
 
 @inner
-def spread(merged, u):
+def lay_out(merged, u):
     """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
     near = merged.reps.weights
     start, end = list_of(near, u)
@@ -185,7 +194,7 @@ def spread(merged, u):
 
 @inner
 def clear(merged, u):
-    """Remove what `spread` wrote."""
+    """Remove what `lay_out` wrote."""
     near = merged.reps.weights
     start, end = list_of(near, u)
     for j in range(start, end):
@@ -193,9 +202,30 @@ def clear(merged, u):
 
 
 @inner
+def distance_between(settings, reps, u, v):
+    """ρ between two representatives."""
+    copy_place(reps, u, reps.here)
+    return math.sqrt(square_to(reps, settings.space, v, reps.here))
+
+
+@inner
+def join_spread(settings, merged, u):
+    """Σwρ and Σw² of representative `u` from the samples counted so far."""
+    near, spread = merged.reps.weights, merged.spread
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        v, w = near.index[j], near.amount[j]
+        rho = distance_between(settings, merged.reps, u, v)
+        for p in range(spread.shape[1]):
+            for c in range(spread.shape[3]):
+                spread[0, p, u, c] += w * rho * merged.N[p, v, c]
+                spread[1, p, u, c] += w * w * merged.N[p, v, c]
+
+
+@inner
 def lose(merged, u):
     """All samples so far are missing at representative `u`."""
-    spread(merged, u)
+    lay_out(merged, u)
     for p in range(merged.C.shape[0]):
         miss(merged.missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
     clear(merged, u)
@@ -215,6 +245,11 @@ def add_transition(settings, merged, h, v, a, reward, y):
         u = near.index[j]
         if u < joined:
             merged.C[p, u, a] += near.amount[j]
+            if settings.bonus >= JOINT:
+                w, rho = near.amount[j], distance_between(settings, merged.reps, v, u)
+                merged.spread[0, p, u, a] += w * rho
+                merged.spread[1, p, u, a] += w * w
+    count_sample(settings, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
 
@@ -223,11 +258,26 @@ def add_transition(settings, merged, h, v, a, reward, y):
 def bonus_of(settings, merged, h, u, a, C):
     """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for a state that is none."""
     R = settings.caps[h]
+    if settings.bonus >= JOINT:
+        p = pool(settings, h)
+        D = merged.sums[2, a] if u < 0 else merged.spread[0, p, u, a]
+        W2 = merged.sums[3, a] if u < 0 else merged.spread[1, p, u, a]
+        return joint_bonus(settings, h, C, D, W2)
+    if settings.bonus == FULL:
+        return table_bonus(settings, h, C)
     if settings.bonus == AS_RUN:
         p = pool(settings, h)
         if merged.latest[p, a] == 0 or (u >= 0 and merged.latest[p, a] <= merged.birth[u]):
             return R
     return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, R, C)
+
+
+@inner
+def reading_bias(settings, merged, u, x, h):
+    """L_h·ρ(x, u), by which a state `x` that reads as `u` may be worth more, where the bonus makes promises."""
+    if settings.bonus < FULL or u < 0:
+        return 0.0
+    return settings.lipschitz[h] * math.sqrt(square_to(merged.reps, settings.space, u, x))
 
 
 @inner
@@ -244,7 +294,7 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
     p, columns = pool(settings, h), W.shape[1]
     sums, reps = merged.sums, merged.reps
     for c in range(columns):
-        sums[0, c], sums[1, c] = settings.beta, 0.0
+        sums[0, c], sums[1, c], sums[2, c], sums[3, c] = settings.beta, 0.0, 0.0, 0.0
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
         if square <= settings.reach * settings.reach:
@@ -252,6 +302,9 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
             for c in range(columns):
                 sums[0, c] += w * merged.N[p, v, c]
                 sums[1, c] += w * W[v, c]
+                if settings.bonus >= JOINT:
+                    sums[2, c] += w * math.sqrt(square) * merged.N[p, v, c]
+                    sums[3, c] += w * w * merged.N[p, v, c]
 
 
 @compiled

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelrl.core.bonuses import no_table
 from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.metrics import embed
@@ -55,11 +56,15 @@ class Settings(NamedTuple):
     caps: np.ndarray  # (H,) R_h, what values are capped at
     replan: int
     space: Any
+    table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing
+    progress: np.ndarray  # (2, H) number of samples of each step's pool, and the epoch that its bonus is in
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the one type that the compiled functions know."""
         casts = {"int": int, "float": float, "bool": bool}
+        table, progress = no_table(given["horizon"])
+        given = {"table": table, "progress": progress, **given}
         return cls(
             **{
                 name: casts[kind.__name__](given[name]) if kind.__name__ in casts else given[name]

@@ -10,12 +10,16 @@ import gymnasium
 
 if TYPE_CHECKING:
     from kernelrl.envs.optimal import OptimalValues, solve
+    from kernelrl.envs.ramp import Ramp
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
-__all__ = ["OptimalValues", "TwinRooms", "register", "solve", "twin_rooms_fold"]
+__all__ = ["OptimalValues", "Ramp", "TwinRooms", "register", "solve", "twin_rooms_fold"]
 
 # Gymnasium's name → entry point and time limit.
-ENVIRONMENTS = {"kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20)}
+ENVIRONMENTS = {
+    "kernelrl/Ramp-v0": ("kernelrl.envs.ramp:Ramp", 2),
+    "kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20),
+}
 
 
 def register() -> None:
@@ -34,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from kernelrl.envs import optimal
 
         return getattr(optimal, name)
+    if name == "Ramp":
+        from kernelrl.envs import ramp
+
+        return ramp.Ramp
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

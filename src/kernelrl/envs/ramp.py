@@ -1,0 +1,98 @@
+"""Ramp: a walk on [0, 1] towards higher ground, small enough that the theory says something about it.
+
+    y = clip(x ± 0.2 + ε),   ε ~ N(0, 0.02²),   clip onto [0, 1],      r = 0.5·x at the state before the move
+
+Action 0 goes left, action 1 right; an episode starts at x = 0.5 and takes 2 steps when made by
+`gymnasium.make("kernelrl/Ramp-v0")`. Rewards are 0.5-Lipschitz (`slope`) and the transitions 1-Lipschitz, since
+clipping brings no two states farther apart: `lipschitz=(0.5, 1.0)`, and L_h = 0.5·(H-h) with steps from 0.
+"""
+# Annotations of compiled functions are for readers; numba infers its own.
+# mypy: allow-untyped-calls, allow-untyped-decorators
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelrl.core.stream import normal, seed_stream
+from kernelrl.envs.interface import advance, reset
+
+__all__ = ["Ramp", "RampDynamics"]
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+
+class RampDynamics(NamedTuple):
+    """The parameters, all floats."""
+
+    move: float
+    noise: float
+    slope: float
+    start: float
+
+
+@reset.implement(RampDynamics)
+def reset_ramp(env: RampDynamics, seed: int, stream: Words, state: Floats) -> None:
+    """Seed `stream` and write the start into `state` (1,)."""
+    seed_stream(stream, seed)
+    state[0] = env.start
+
+
+@advance.implement(RampDynamics)
+def advance_ramp(
+    env: RampDynamics, stream: Words, state: Floats, action: int, next_state: Floats
+) -> tuple[float, bool, bool]:
+    """One move: writes y into `next_state` (1,), returns r(x) and that the episode goes on."""
+    x = state[0]
+    y = x + (env.move if action == 1 else -env.move) + env.noise * normal(stream)
+    next_state[0] = min(max(y, 0.0), 1.0)
+    return env.slope * x, False, False
+
+
+class Ramp(gym.Env[Floats, np.int64]):
+    """The walk as a Gymnasium environment: states are float64 (1,), actions left and right.
+
+    Args:
+        move: how far an action moves.
+        noise: standard deviation of the noise.
+        slope: reward of x = 1, and the Lipschitz constant of the rewards.
+        start: where an episode starts.
+    """
+
+    def __init__(self, *, move: float = 0.2, noise: float = 0.02, slope: float = 0.5, start: float = 0.5) -> None:
+        for name, value, most in (
+            ("move", move, 1.0),
+            ("noise", noise, 1.0),
+            ("slope", slope, 1.0),
+            ("start", start, 1.0),
+        ):
+            if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) <= most:
+                raise ValueError(f"{name} must be a number from 0 to {most:g}; got {value!r}.")
+        self.dynamics = RampDynamics(float(move), float(noise), float(slope), float(start))
+        self.observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        self._stream: Words = np.zeros(4, np.uint64)
+        self._state: Floats | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        """Start an episode; without a seed, it is one that follows from the last seed given."""
+        super().reset(seed=seed)
+        number = int(self.np_random.integers(2**31)) if seed is None else int(seed)
+        state = np.empty(1)
+        reset(self.dynamics, number % 2**63, self._stream, state)
+        self._state = state
+        return state.copy(), {}
+
+    def step(self, action: np.int64 | int) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Take an action; `terminated` and `truncated` are always False (a `TimeLimit` truncates)."""
+        if not self.action_space.contains(action):
+            raise ValueError(f"action must be 0 (left) or 1 (right); got {action!r}.")
+        if self._state is None:
+            raise gym.error.ResetNeeded("There is no episode yet: call reset() before step().")
+        next_state = np.empty(1)
+        r, terminated, truncated = advance(self.dynamics, self._stream, self._state, int(action), next_state)
+        self._state = next_state
+        return next_state.copy(), float(r), bool(terminated), bool(truncated), {}

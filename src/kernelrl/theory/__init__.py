@@ -1,0 +1,20 @@
+"""The theory as code that runs: what the guarantees of the paper are worth for a given problem.
+
+Imported when first used, like the rest of the package; nothing here is compiled but the kernels it evaluates.
+"""
+
+from kernelrl.theory import bonuses, concentration, covering, kernel_constants, lipschitz, regret
+from kernelrl.theory.bonuses import Problem
+from kernelrl.theory.summary import command, summarise
+
+__all__ = [
+    "Problem",
+    "bonuses",
+    "command",
+    "concentration",
+    "covering",
+    "kernel_constants",
+    "lipschitz",
+    "regret",
+    "summarise",
+]

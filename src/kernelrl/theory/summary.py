@@ -1,0 +1,280 @@
+"""What `kernelrl theory ENV` prints: the numbers of the theory for one problem, as tables or as JSON.
+
+The question it answers is from how many samples, and from how many episodes, the theory says anything: a bonus above
+the cap R_1 = H lets no value move, and a regret bound above K·V*_1 says nothing (no algorithm can lose more).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json as json_format
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from kernelrl.core.kernels import Kernel, resolve_kernel
+from kernelrl.theory.bonuses import Problem, best_radius, full_bonus, joint_bonus, simplified_bonus
+from kernelrl.theory.covering import log_box_covering
+from kernelrl.theory.kernel_constants import moments, qualifying_kernels
+from kernelrl.theory.lipschitz import unknown_lipschitz, wasserstein_lipschitz
+from kernelrl.theory.regret import (
+    bandwidth_exponent,
+    better_bandwidth_exponent,
+    rates,
+    regret_bound,
+    regret_exponent,
+)
+
+__all__ = ["LIPSCHITZ", "command", "summarise"]
+
+# (λ_r, λ_p) of our environments as they are made by default, in the Euclidean metric.
+LIPSCHITZ = {"kernelrl/TwinRooms-v0": (10.0, 1.0), "kernelrl/Ramp-v0": (0.5, 1.0)}
+COUNTS = tuple(10.0**i for i in range(7))
+MOST_EPISODES = 10**80
+
+
+def command(
+    env_id: str, episodes: int, json: bool = False, delta: float = 0.05, bandwidth: float | None = None,
+    regularization: float = 0.01, kernel: str | Kernel = "gaussian", stationary: bool = True,
+    lipschitz: tuple[float, float] | None = None,
+) -> None:  # fmt: skip
+    """Print the theory's numbers for the environment `env_id` and `episodes` episodes."""
+    answer = summarise(env_id, episodes, delta, bandwidth, regularization, kernel, stationary, lipschitz)
+    if json:
+        print(json_format.dumps(answer))
+    else:
+        show(answer)
+
+
+def summarise(
+    env_id: str, episodes: int, delta: float = 0.05, bandwidth: float | None = None, regularization: float = 0.01,
+    kernel: str | Kernel = "gaussian", stationary: bool = True, lipschitz: tuple[float, float] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The numbers that `command` prints; see there."""
+    from kernelrl.rollout import time_limit
+
+    if isinstance(episodes, bool) or episodes != int(episodes) or episodes < 1:
+        raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+    g: Kernel = resolve_kernel(kernel)
+    if not g.admissible:
+        raise ValueError(f"kernel: {g.name} is outside the theory; use {', '.join(qualifying_kernels())}")
+    try:
+        env = gym.make(env_id)
+    except gym.error.Error as error:
+        raise ValueError(f"env: there is no environment {env_id!r} ({error})") from error
+    H = time_limit(env)
+    if H is None:
+        raise ValueError(f"env: {env_id} has no time limit, and the theory is about episodes of a fixed length")
+    widths, actions = box_of(env)
+    d = len(widths)
+    diameter = math.hypot(*widths)
+    if bandwidth is None:
+        bandwidth = diameter * episodes ** -bandwidth_exponent(d)
+    known = lipschitz or LIPSCHITZ.get(env_id)
+    constants = known or (unknown_lipschitz(episodes) / H, 1.0)
+    L = wasserstein_lipschitz(*constants, H)
+    problem = Problem(
+        H, actions, widths, bandwidth, regularization, g.C1, g.C2, tuple(L.tolist()), constants, stationary
+    )
+    ceiling = start_value(env)
+    return {
+        "environment": env_id, "episodes": int(episodes), "delta": delta, "horizon": H, "actions": actions,
+        "widths": list(widths), "bandwidth": bandwidth, "regularization": regularization, "kernel": g.name,
+        "stationary": stationary, "lipschitz_constants": list(constants), "lipschitz_known": known is not None,
+        "lipschitz": L.tolist(),
+        "log_covering": {
+            "state_actions": problem.log_cover(bandwidth),
+            "states": log_box_covering(widths, bandwidth),
+            "full_bonus": problem.log_cover(bandwidth**2 / (problem.most_samples(episodes) * H)),
+        },
+        "bonuses": bonus_table(problem, g, episodes, delta),
+        "cap": float(H),
+        "regret": regret_table(problem, episodes, delta, g.g4, ceiling, diameter),
+        "rates": rate_table(d, H, episodes),
+    }  # fmt: skip
+
+
+def box_of(env: gym.Env[Any, Any]) -> tuple[tuple[float, ...], int]:
+    """The widths of the box of states and the number of actions."""
+    states, actions = env.observation_space, env.action_space
+    if not isinstance(states, gym.spaces.Box) or not isinstance(actions, gym.spaces.Discrete):
+        raise ValueError(f"env: states must be a Box and actions Discrete, got {states} and {actions}")
+    widths = (states.high.astype(float) - states.low.astype(float)).reshape(-1)
+    if not np.isfinite(widths).all():
+        raise ValueError("env: the covering number of an unbounded box is infinite; wrap it so that states are bounded")
+    return tuple(widths.tolist()), int(actions.n)
+
+
+def start_value(env: gym.Env[Any, Any]) -> float | None:
+    """V*_1 at the start, or None where it is not known."""
+    try:
+        from kernelrl.envs import solve  # type: ignore[attr-defined,unused-ignore]
+
+        return float(solve(env).start_value)
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def bonus_table(problem: Problem, kernel: Kernel, episodes: int, delta: float) -> dict[str, list[float]]:
+    """Each bonus of the first step at COUNTS; the joint ones where samples lie evenly around the state."""
+    most = problem.most_samples(episodes)
+    C = np.array(COUNTS)
+    distance, square = moments(kernel, len(problem.widths))
+    weight = np.maximum(C - problem.beta, 0.0)
+    table = {
+        "simplified": simplified_bonus(C, problem.horizon),
+        "full, printed": full_bonus(problem, 0, most, episodes, delta, C, "printed"),
+        "full, corrected": full_bonus(problem, 0, most, episodes, delta, C),
+    }
+    for name, normalised in (("joint", False), ("joint, self-normalised", True)):
+        radius = best_radius(problem, most, delta, normalised)
+        table[name] = joint_bonus(
+            problem, 0, most, radius, delta, C, distance * problem.sigma * weight, square * weight, normalised
+        )
+    return {"count": list(COUNTS), **{name: np.asarray(values).tolist() for name, values in table.items()}}
+
+
+def regret_table(
+    problem: Problem, episodes: int, delta: float, g4: float, ceiling: float | None, diameter: float
+) -> dict[str, Any]:
+    """The terms of both bounds, what they are to be compared with, and from where on they say anything."""
+    value = problem.horizon if ceiling is None else ceiling
+    answer: dict[str, Any] = {"start_value": ceiling, "ceiling": episodes * float(value)}
+    for name, greedy in (("kernel_ucbvi", False), ("greedy", True)):
+        bound = regret_bound(problem, episodes, delta, g4, greedy)
+        answer[name] = {**dataclasses.asdict(bound), "total": bound.total}
+    answer["says_something_from"] = first_useful(problem, delta, g4, float(value), diameter)
+    return answer
+
+
+def first_useful(problem: Problem, delta: float, g4: float, value: float, diameter: float) -> float | None:
+    """The first power of ten K with a bound below K·V*, at the bandwidth diameter·K^{-1/(2d+1)}; None: not by 10^80."""
+    K = 1
+    while K <= MOST_EPISODES:
+        sigma = diameter * K ** -bandwidth_exponent(len(problem.widths))
+        if regret_bound(dataclasses.replace(problem, sigma=sigma), K, delta, g4).total < K * value:
+            return float(K)
+        K *= 10
+    return None
+
+
+def rate_table(d: int, horizon: int, episodes: int) -> dict[str, Any]:
+    """Exponents, and values without constants."""
+    x, better = bandwidth_exponent(d), better_bandwidth_exponent(d, d)
+    return {
+        "bandwidth_exponent": x, "better_bandwidth_exponent": better, "regret_exponent": regret_exponent(x, d, d),
+        "bounds": [
+            {"name": rate.name, "horizon_power": rate.horizon_power, "episode_power": rate.episode_power,
+             "value": rate.at(horizon, episodes)}
+            for rate in rates(d, d)
+        ],
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------- printing
+
+
+def number(x: float) -> str:
+    """Four figures, powers of ten where that is shorter."""
+    return f"{x:,.4g}" if 1e-3 <= abs(x) < 1e6 or x == 0 else f"{x:.2e}"
+
+
+def show(answer: dict[str, Any]) -> None:
+    """Print `answer` as tables."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for part in (facts, bonus_rows, regret_rows, rate_rows):
+        console.print(part(answer))
+    console.print(verdict(answer))
+
+
+def facts(answer: dict[str, Any]) -> Any:
+    """The problem and its constants."""
+    from rich.table import Table
+
+    table = Table(title=f"{answer['environment']}, {answer['episodes']:,} episodes, δ = {answer['delta']:g}")
+    table.add_column("quantity")
+    table.add_column("value", justify="right")
+    reward, transition = answer["lipschitz_constants"]
+    note = "" if answer["lipschitz_known"] else " (not known: log K stands in for L₁)"
+    L, covers = answer["lipschitz"], answer["log_covering"]
+    rows = {
+        "horizon H, actions A": f"{answer['horizon']}, {answer['actions']}",
+        "bandwidth σ, regularization β": f"{number(answer['bandwidth'])}, {number(answer['regularization'])}",
+        "data": "pooled over steps" if answer["stationary"] else "per step",
+        "λ_r, λ_p" + note: f"{number(reward)}, {number(transition)}",
+        "L_h at the first, middle and last step": ", ".join(number(L[i]) for i in (0, len(L) // 2, -1)),
+        "σ-covering number of states": number(math.exp(covers["states"])),
+        "… of state-action pairs": number(math.exp(covers["state_actions"])),
+        "log of the covering number in the full bonus": number(covers["full_bonus"]),
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def bonus_rows(answer: dict[str, Any]) -> Any:
+    """Each bonus against the count; those above the cap are dim."""
+    from rich.table import Table
+
+    bonuses, cap = answer["bonuses"], answer["cap"]
+    table = Table(title=f"Bonuses of the first step; above the cap of {cap:g} (dim) no value moves")
+    table.add_column("count C", justify="right")
+    names = [name for name in bonuses if name != "count"]
+    for name in names:
+        table.add_column(name, justify="right")
+    for i, count in enumerate(bonuses["count"]):
+        values = (bonuses[name][i] for name in names)
+        table.add_row(
+            f"{count:,.0f}", *(f"[dim]{number(v)}[/]" if v >= cap else f"[bold]{number(v)}[/]" for v in values)
+        )
+    return table
+
+
+def regret_rows(answer: dict[str, Any]) -> Any:
+    """The terms of the regret bounds."""
+    from rich.table import Table
+
+    regret = answer["regret"]
+    table = Table(title="Regret bounds, term by term")
+    table.add_column("term")
+    table.add_column("Kernel-UCBVI", justify="right")
+    table.add_column("Greedy", justify="right")
+    for name in regret["kernel_ucbvi"]:
+        style = "bold" if name == "total" else ""
+        cells = (number(regret[which][name]) for which in ("kernel_ucbvi", "greedy"))
+        table.add_row(name.replace("_", " "), *cells, style=style)
+    of = "K·V*₁" if regret["start_value"] is not None else "K·H (V* is not known)"
+    table.add_row(of, *[number(regret["ceiling"])] * 2)
+    return table
+
+
+def rate_rows(answer: dict[str, Any]) -> Any:
+    """Rates of other algorithms and the lower bound."""
+    from rich.table import Table
+
+    table = Table(title="Rates, without constants and logarithms")
+    for column in ("algorithm", "rate"):
+        table.add_column(column)
+    table.add_column("here", justify="right")
+    for rate in answer["rates"]["bounds"]:
+        table.add_row(rate["name"], f"H^{rate['horizon_power']:g}·K^{rate['episode_power']:.3g}", number(rate["value"]))
+    return table
+
+
+def verdict(answer: dict[str, Any]) -> str:
+    """One sentence on whether the bounds say anything."""
+    regret = answer["regret"]
+    total, ceiling = regret["kernel_ucbvi"]["total"], regret["ceiling"]
+    word = "says something" if total < ceiling else "says nothing"
+    start = regret["says_something_from"]
+    when = "10^80 episodes are not enough" if start is None else f"it would from about 10^{math.log10(start):.0f} on"
+    more = "" if total < ceiling else f"; with σ = diameter·K^(-1/(2d+1)), {when}"
+    return (
+        f"At {answer['episodes']:,} episodes the regret bound {word} ({number(total)} against {number(ceiling)}){more}."
+    )

@@ -1,0 +1,232 @@
+"""Certificates on Ramp: the truth lies inside, the gap falls below half the cap, and what gives none says so."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import kernelrl as krl
+from kernelrl.core.certified import bounds_at
+from kernelrl.guarantees import next_check
+from kernelrl.theory.bonuses import Problem
+from naive.bonuses import TheoryBonus
+from naive.estimates import Data, counts, distances, lipschitz_constants, smoothed, spread
+from naive.kernels import gaussian
+from naive.metrics import euclidean
+from naive.ramp import RampValues
+from theory.test_guarantees import H, learner, ramp
+
+START = [0.5]
+CAP = float(H)
+SMALL = {"bandwidth": 0.1, "regularization": 5.0}
+
+
+def test_a_hundred_seeds():
+    """δ = 0.05 would allow five misses or so; the inequalities are not that tight, so there are none."""
+    optimal = RampValues(H)
+    truth = optimal.values([START], 0)[0]
+    for seed in range(100):
+        agent = learner(True, krl.bonuses.Joint(0.05, 1200), **SMALL)
+        agent.fit(ramp(), 1200, seed=seed)
+        lower, upper = agent.certificate(START)
+        assert 0.0 < lower <= truth <= upper < CAP
+        assert upper - lower < 0.5 * CAP
+        for x in (0.0, 0.3, 0.9):
+            low, high = agent.certificate([x])
+            assert low <= optimal.values([[x]], 0)[0] <= high
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize("stationary", [True, False])
+def test_until_gap(greedy, stationary):
+    agent = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, **SMALL)
+    history = agent.fit(ramp(), 5000, seed=0, until_gap=1.3, driver="python")
+    assert len(history) < 5000 and not history.interrupted
+    lower, upper = agent.certificate(START)
+    assert upper - lower <= history.gap <= 1.3
+    assert len(history) in {next_check(k) for k in range(5000)}
+    # as if in pieces
+    pieces = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, **SMALL)
+    half = len(history) // 2
+    assert len(pieces.fit(ramp(), half, seed=0, until_gap=1.3, driver="python")) == half
+    pieces.fit(ramp(), 5000, until_gap=1.3, driver="python")
+    assert pieces.episodes == len(history) and pieces.certificate(START) == (lower, upper)
+
+
+def test_a_gap_that_is_not_reached():
+    agent = learner(True, krl.bonuses.Joint(0.05), **SMALL)
+    history = agent.fit(ramp(), 40, seed=0, until_gap=0.01, driver="python")
+    assert len(history) == 40 and history.gap == CAP and not history.interrupted
+
+
+def test_both_drivers_stop_at_the_same_place():
+    ends = set()
+    for driver in ("python", "compiled"):
+        agent = learner(True, krl.bonuses.Joint(0.05, 3000), **SMALL)
+        ends.add((len(agent.fit(ramp(), 3000, seed=4, until_gap=1.0, driver=driver)), *agent.certificate(START)))
+    assert len(ends) == 1
+
+
+def naive_bounds(data, bonus, L, kernel, beta, states):
+    """L_0 and U_0 at `states` by the equations, (n,) each."""
+    steps = len(L)
+    lower_next = upper_next = None
+    for h in reversed(range(steps)):
+        pool = data.pool(h)
+        C, (D, W2) = counts(pool.x, 2, pool, beta=beta, **kernel), spread(pool.x, 2, pool, **kernel)
+        B = bonus(h, len(pool.x), C, D, W2)
+        own = np.arange(len(pool.a)), pool.a
+        following = {"up": upper_next, "down": lower_next}
+        targets = {}
+        for side, function in following.items():
+            V = np.zeros(len(pool.y)) if function is None else function(pool.y)
+            V = np.where(pool.terminated, 0.0, V)
+            estimate = smoothed(pool.x, 2, pool, pool.r + V, beta=beta, **kernel)
+            shift = B if side == "up" else -(B - beta * (steps - h) / C)
+            targets[side] = (estimate + shift)[own]
+
+        def upper(x, h=h, pool=pool, Q=targets["up"]):
+            reach = Q + L[h] * distances(x, pool.x, kernel["rho"])
+            by_action = [np.where(pool.a == a, reach, np.inf).min(axis=1, initial=np.inf) for a in range(2)]
+            return np.minimum(steps - h, np.max(by_action, axis=0))
+
+        def lower(x, h=h, pool=pool, Q=targets["down"]):
+            return (Q - L[h] * distances(x, pool.x, kernel["rho"])).max(axis=1, initial=0.0)
+
+        upper_next, lower_next = upper, lower
+    return lower_next(states), upper_next(states)
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_against_the_equations(stationary):
+    rng = np.random.default_rng(0)
+    steps, sigma, beta, L = 3, 0.3, 1.0, lipschitz_constants((0.2, 0.8), 3)
+    g = krl.kernels.Gaussian()
+    problem = Problem(steps, 2, (1.0,), sigma, beta, g.C1, g.C2, tuple(L), pooled=stationary)
+    agent = krl.KernelUCBVI(
+        bandwidth=sigma, regularization=beta, bonus=krl.bonuses.Joint(0.5), lipschitz=(0.2, 0.8), representatives=None,
+        stationary=stationary, replan="doubling",
+    )  # fmt: skip
+    agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(2), steps, 0)
+    data = Data(steps, stationary)
+    for k in range(700 if stationary else 2000):
+        agent.begin_episode()
+        for h in range(steps):
+            x, y = rng.random(1), np.round(rng.random(1), 1)
+            transition = (x, int(rng.random() < 0.6), rng.uniform(0.4, 0.7), y, h)
+            ends = bool(k % 7 == 0 and h == 1)
+            agent.observe(*transition, terminated=ends)
+            data.add(*transition, ends)
+            if ends:
+                break
+        agent.end_episode()
+    states = np.linspace(0.0, 1.0, 9)[:, None]
+    bonus = TheoryBonus(problem, 0.5, None, "self-normalised")
+    lower, upper = naive_bounds(data, bonus, L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta, states)
+    assert (lower > 0.0).all() and (upper < steps).all()
+    found = np.zeros((len(states), 2))
+    for x, out in zip(states, found, strict=True):
+        bounds_at(agent._certify(), x, out)
+    assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
+    own = agent.values(states, step=0)  # the agent's own plan bounds from above as well
+    expected = np.stack([lower, np.minimum(upper, own)], axis=1)
+    assert_allclose([agent.certificate(x) for x in states], expected, rtol=1e-9)
+
+
+def test_nothing_is_certified_before_there_are_data():
+    agent = learner(True, krl.bonuses.Joint(0.05), **SMALL)
+    with pytest.raises(RuntimeError, match="has not been started"):
+        agent.certificate(START)
+    agent.start(ramp().observation_space, ramp().action_space, H, 0)
+    assert agent.certificate(START) == (0.0, CAP)
+
+
+# ----------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bonus": "simplified"}, "gives no certificate; make the agent with bonus=krl.bonuses.Joint"),
+        ({"bonus": krl.bonuses.Full(0.1)}, "gives no certificate"),
+        ({"bonus_scale": 0.5}, "with bonus_scale=0.5 below 1 the bonus certifies nothing"),
+        ({"representatives": 0.05}, "certificates need every sample; make the agent with representatives=None"),
+    ],
+)
+def test_no_certificate(options, message):
+    agent = learner(True, options.pop("bonus", krl.bonuses.Joint(0.1)), **options)
+    with pytest.raises(ValueError, match="until_gap: .*" + message):
+        agent.fit(ramp(), 5, until_gap=0.5)
+    agent.fit(ramp(), 2, driver="python")
+    with pytest.raises(ValueError, match="certificate: .*" + message):
+        agent.certificate(START)
+
+
+def test_other_agents_have_no_gap():
+    with pytest.raises(ValueError, match="until_gap: RandomAgent gives no certificates"):
+        krl.RandomAgent().fit(ramp(), 5, until_gap=0.5)
+
+
+@pytest.mark.parametrize("gap", [0.0, -1.0, np.nan, "small"])
+def test_bad_gaps(gap):
+    with pytest.raises(ValueError, match="until_gap must be a finite number above 0"):
+        learner(True, "joint").fit(ramp(), 5, until_gap=gap)
+
+
+def test_more_episodes_than_the_bonus_holds_for():
+    agent = learner(True, krl.bonuses.Joint(0.1, 10))
+    agent.fit(ramp(), 8, seed=0, driver="python")
+    with pytest.raises(ValueError, match="holds for 10 episodes, and 8 have been played"):
+        agent.fit(ramp(), 3, driver="python")
+    agent.fit(ramp(), 2, driver="python")
+    with pytest.raises(ValueError, match="episodes=None for any number"):
+        agent.begin_episode()
+
+
+@pytest.mark.parametrize("make", [krl.bonuses.Joint, krl.bonuses.Full])
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2, np.nan, "likely", None])
+def test_bad_confidence(make, delta):
+    with pytest.raises(ValueError, match=f"{make.__name__}: delta must lie between 0 and 1"):
+        make(delta)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: krl.bonuses.Joint(0.1, 0), "Joint: episodes must be a whole number of at least 1, or None, got 0"),
+        (lambda: krl.bonuses.Full(0.1, 2.5), "Full: episodes must be a whole number"),
+        (lambda: krl.bonuses.Full(0.1, 10, "new"), 'Full: reward_term must be "corrected" or "printed", got \'new\''),
+        (lambda: krl.bonuses.Joint(0.1, self_normalised=2), "Joint: self_normalised must be True or False, got 2"),
+        (lambda: krl.bonuses.Simplified(-1.0), "Simplified: scale must be a finite number of at least 0"),
+        (lambda: learner(True, "joint", kernel="tricube"), "tricube is none of them .*use gaussian, compact, krl.kern"),
+        (
+            lambda: learner(False, "joint", lipschitz=None),
+            r"Joint needs Lipschitz constants; give .*\) or L_h",
+        ),
+        (lambda: learner(True, "full", lipschitz=1.0), "Full needs λ_r and λ_p themselves"),
+        (
+            lambda: learner(True, "joint", representatives=0.1, hindsight=False),
+            "hindsight: the bonus joint holds with hindsight=True only",
+        ),
+        (
+            lambda: learner(True, "joint", representatives=0.1, max_representatives=5),
+            "max_representatives: the bonus joint holds with max_representatives=None only",
+        ),
+        (
+            lambda: learner(False, "joint", bandwidth=krl.schedules.Power(0.2, 0.1, 0.5)),
+            "bandwidth: the bonus joint holds for one bandwidth, not for a schedule",
+        ),
+        (lambda: learner(True, "jiont"), "bonus: 'jiont' is not known; use one of simplified, as-run, full, joint"),
+    ],
+)
+def test_bad_bonuses(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_unbounded_states():
+    agent = learner(True, "joint")
+    with pytest.raises(ValueError, match="Joint needs the covering number of the state space, which must be bounded"):
+        agent.start(gym.spaces.Box(-np.inf, np.inf, (1,), np.float64), gym.spaces.Discrete(2), 2)

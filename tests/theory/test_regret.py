@@ -1,0 +1,165 @@
+"""Regret bounds: their exponents, their sums against random visits, and their terms."""
+
+from __future__ import annotations
+
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import kernelrl as krl
+from kernelrl.core.samples import ACTION
+from kernelrl.theory.concentration import uniform_bernstein
+from kernelrl.theory.covering import greedy_net
+from kernelrl.theory.regret import (
+    bandwidth_exponent,
+    better_bandwidth_exponent,
+    rates,
+    regret_bound,
+    regret_exponent,
+    sum_of_inverse_counts,
+    sum_of_inverse_roots,
+)
+from naive import kernels
+from theory.test_formulas import GAUSSIAN, twin_rooms
+
+
+@given(st.floats(0.1, 8.0))
+def test_exponent_of_the_corollary(d):
+    """2d/(2d+1) from d = 1 on, (3d+1)/(4d+2) below, never ½ as printed."""
+    found = regret_exponent(bandwidth_exponent(d), d, d)
+    assert_allclose(found, max((3 * d + 1) / (4 * d + 2), 2 * d / (2 * d + 1)))
+    assert found >= 2 * d / (2 * d + 1) - 1e-12
+    if d < 0.99:
+        assert found > max(0.5, 2 * d / (2 * d + 1)) + 1e-4
+
+
+@given(st.floats(0.1, 6.0), st.floats(0.0, 1.0))
+def test_the_better_bandwidth_is_the_best(d, share):
+    d_states = share * d
+    best = regret_exponent(better_bandwidth_exponent(d, d_states), d, d_states)
+    others = [regret_exponent(x, d, d_states) for x in np.linspace(0.01, 0.99, 300)]
+    assert best <= min(others) + 1e-9
+    assert best >= (d + 1) / (d + 2) - 1e-9  # no better than the lower bound
+    if d_states <= 1:
+        assert_allclose(best, (d + 1) / (d + 2))
+
+
+def test_rates_in_one_dimension_are_optimal_in_the_number_of_episodes():
+    by_name = {rate.name: rate for rate in rates(1.0, 1.0)}
+    assert_allclose(by_name["Kernel-UCBVI, Greedy"].episode_power, by_name["lower bound"].episode_power)
+    assert by_name["OptQL on a grid"].at(2.0, 8.0) == pytest.approx(2**2.5 * 8 ** (2 / 3))
+    with pytest.raises(ValueError, match="d_states must lie between"):
+        better_bandwidth_exponent(1.0, 2.0)
+
+
+K, H = 120, 3
+
+
+def scattered(beta):
+    """Clustered random visits to [0, 1]², (K, H, 3); the last coordinate is the action and keeps pairs apart."""
+    rng = np.random.default_rng(0)
+    centres = rng.random((4, 2))
+    visits = np.clip(centres[rng.integers(4, size=(K, H))] + 0.1 * rng.standard_normal((K, H, 2)), 0, 1)
+    return np.concatenate([visits, np.zeros((K, H, 1))], axis=2)
+
+
+def logged(beta):
+    """What Greedy-Kernel-UCBVI visits in TwinRooms' first steps."""
+    agent = krl.GreedyKernelUCBVI(
+        bandwidth=0.1, regularization=beta, lipschitz=10.0, representatives=None, horizon=H, stationary=False
+    )
+    agent.fit(gym.make("kernelrl/TwinRooms-v0", noise=0.05), K, seed=0, driver="python")
+    samples = agent._model.samples
+    n = samples.number[0]
+    pairs = np.concatenate([samples.states[0, :n], 1e3 * samples.labels[ACTION, :n, None]], axis=1)
+    return pairs.reshape(K, H, 3)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("beta", [0.01, 1.0])
+@pytest.mark.parametrize("visits", [scattered, logged], ids=lambda f: f.__name__)
+def test_sums_of_bonuses_and_pigeonhole(visits, beta, pooled):
+    """Along any sequence of visits: Σ1/√C, Σ1/C at the nearest sample, and the number of far ones, stay below."""
+    sigma, pairs = 0.1, visits(beta)
+    roots = counts = far = 0.0
+    cells = 0
+    for x in [pairs.reshape(-1, 3)] if pooled else pairs.swapaxes(0, 1):
+        net = len(greedy_net(x, sigma))  # a covering of all that was visited
+        cells = max(cells, net)
+        rho = np.linalg.norm(x[:, None] - x[None], axis=2)
+        for k in range(1, len(x)):
+            nearest = int(rho[k, :k].argmin())
+            C = beta + kernels.gaussian(rho[nearest, :k] / sigma).sum()
+            if rho[k, nearest] <= 2 * sigma:
+                roots += 1 / math.sqrt(C)
+                counts += 1 / C
+            else:
+                far += 1
+    steps, n = (1, K * H) if pooled else (H, K)
+    assert far <= steps * cells
+    assert 0 < roots <= sum_of_inverse_roots(cells, n, steps, beta, GAUSSIAN.g4)
+    assert 0 < counts <= sum_of_inverse_counts(cells, n, steps, beta, GAUSSIAN.g4)
+
+
+@pytest.mark.parametrize("beta", [0.5, 10.0, 200.0])
+def test_the_sums_of_the_proof(beta):
+    """The integrals behind them, visits to one cell after another."""
+    g4, K = 0.5, 500
+    for cells in (1, 4):
+        n = np.concatenate([np.arange(K // cells)] * cells)
+        C = beta + g4 * n
+        assert (1 / np.sqrt(C)).sum() <= sum_of_inverse_roots(cells, K, 1, beta, g4)
+        assert (1 / C).sum() <= sum_of_inverse_counts(cells, K, 1, beta, g4)
+
+
+def test_the_stationary_sum_as_printed_does_not_hold():
+    """Erratum: β^{-1} and 2/g(4) for β^{-1/2} and 2·β^{1/2}/g(4), with one cell and β = 100."""
+    beta, g4, K = 100.0, 0.9, 100
+    total = (1 / np.sqrt(beta + g4 * np.arange(K))).sum()
+    printed = 1 / beta + 2 / g4 + 2 / g4 * math.sqrt(g4 / beta * K)
+    assert printed < total <= sum_of_inverse_roots(1, K, 1, beta, g4)
+
+
+def test_terms():
+    problem, K = twin_rooms(), 1000
+    bound = regret_bound(problem, K, 0.1, GAUSSIAN.g4)
+    greedy = regret_bound(problem, K, 0.1, GAUSSIAN.g4, greedy=True)
+    assert bound.updates == 0.0
+    states = math.ceil(2 * math.sqrt(2) / 0.05) * math.ceil(math.sqrt(2) / 0.05)
+    assert_allclose(greedy.updates, math.e * (400 * states + 2 * 200 * 20 * K * 0.025))
+    assert_allclose(greedy.total, bound.total + greedy.updates)
+    assert_allclose(bound.new_cells, math.e * 400 * 4 * states)
+    assert_allclose(bound.martingale, math.sqrt(8 * math.e**2 * 400 * math.log(20) * K * 20))
+    assert bound.total > K * 20  # vacuous, as the summary says
+
+
+def test_stationary_gains_a_factor_of_the_horizon():
+    """In the second order term, whose logarithms grow a little."""
+    K = 10**20
+    per_step, pooled = (regret_bound(twin_rooms(flag), K, 0.1, GAUSSIAN.g4) for flag in (False, True))
+    assert 10 < per_step.second_order / pooled.second_order <= 20
+    assert_allclose(per_step.new_cells / pooled.new_cells, 20)
+    assert 3 < per_step.first_order / pooled.first_order < 20
+
+
+def test_regret_grows_sublinearly_in_the_end():
+    """With σ = K^{-1/(2d+1)} the bound's exponent tends to 2d/(2d+1)."""
+    K = [10**40, 10**44]
+    totals = [
+        regret_bound(twin_rooms(sigma=k**-0.2, pooled=True), k, 0.1, GAUSSIAN.g4).total for k in K
+    ]  # fmt: skip
+    slope = math.log(totals[1] / totals[0]) / math.log(K[1] / K[0])
+    assert 0.8 < slope < 0.84
+
+
+def test_uniform_bernstein():
+    quantities = uniform_bernstein(10, 20, 1, 0.5, 0.1, 0.1, 1.0, 0.6, 2.0, 3.0, 4.0, 5.0)
+    v = math.log(4 * math.e * 21 / 0.1) + 4.0 + 5.0 * math.log(2 / (3 * 0.5))
+    assert_allclose(quantities.variance, v)
+    assert_allclose(quantities.bias_power, 2 * 2 * 3 * 0.5 / 20 + 4 * 0.6 / 0.1 + 11 * 0.6 * v / 0.01)
+    assert_allclose(quantities.bias, 96 + 8 * 6 * (1 + math.sqrt(math.log(100 + math.e))))  # 8 at H = 1, not 6
