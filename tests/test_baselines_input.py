@@ -69,6 +69,7 @@ def test_unbounded_states(cls, high):
         ({"bonus": None}, "^bonus must be one of"),
         ({"bonus_scale": -1}, "^bonus_scale must be a finite number of at least 0, got -1"),
         ({"caps": "none"}, "^caps must be one of remaining, horizon, got 'none'"),
+        ({"ties": "first"}, "^ties must be one of random, lowest, got 'first'"),
         ({"delta": 0}, "^delta must be a finite number above 0, got 0"),
         ({"delta": 1}, "^delta must be a probability of failure between 0 and 1"),
         ({"bonus": "hoeffding"}, "^total_episodes: bonus=.*give total_episodes=…"),

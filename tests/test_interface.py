@@ -56,7 +56,7 @@ AGENTS = {
     "GreedyUCBVI": (krl.GreedyUCBVI, GRID),
     "GreedyUCBVI per step": (krl.GreedyUCBVI, {**GRID, "stationary": False}),
     "OptQL": (krl.OptQL, GRID),
-    "OptQL bonus after": (krl.OptQL, {**GRID, "bonus_place": "after", "bonus": "capped"}),
+    "OptQL bonus after": (krl.OptQL, {**GRID, "bonus_place": "after", "bonus": "capped", "ties": "lowest"}),
     "AdaptiveQL": (krl.AdaptiveQL, {"bonus_scale": 0.02}),
     "AdaptiveQL split before": (krl.AdaptiveQL, {"bonus_scale": 0.02, "split": "before"}),
 }

@@ -36,12 +36,12 @@ class Baseline(Agent):
     """What all baselines share: the bonus, the caps, and the read-outs that need them."""
 
     _shared: ClassVar[tuple[str, ...]] = (
-        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes", "caps",
+        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes", "caps", "ties",
     )  # fmt: skip
 
     def __init__(
         self, horizon: int | None, reward_range: tuple[float, float], bonus: str, bonus_scale: float, delta: float,
-        total_episodes: int | None, caps: str,
+        total_episodes: int | None, caps: str, ties: str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         self.bonus = one_of("bonus", bonus, BONUSES)
@@ -55,6 +55,7 @@ class Baseline(Agent):
                 'total_episodes: bonus="hoeffding" depends on how many episodes will be played; give total_episodes=…'
             )
         self.caps = one_of("caps", caps, CAPS)
+        self.ties = one_of("ties", ties, ("random", "lowest"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         """The factor w of 1/√N in the Hoeffding bonus (see `core.optimism`)."""
@@ -131,6 +132,7 @@ class UCBVI(CountingAgent):
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
         caps: "remaining" caps values at R_h, the number of steps left; "horizon" at H, in the bonus, too.
+        ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
     _hyper_parameters = (*GridAgent._shared, "stationary", "replan")
@@ -138,16 +140,17 @@ class UCBVI(CountingAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0),
         stationary: bool = True, replan: str = "episode", bonus: str = "simplified", bonus_scale: float = 1.0,
-        delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining",
+        delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.stationary = flag("stationary", stationary)
         self.replan = one_of("replan", replan, REPLAN)
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
-        return new_ucbvi(horizon, actions, self.stationary, REPLAN.index(self.replan), grid, optimism, stream)
+        replan, random = REPLAN.index(self.replan), self.ties == "random"
+        return new_ucbvi(horizon, actions, self.stationary, replan, random, grid, optimism, stream)
 
 
 class GreedyUCBVI(CountingAgent):
@@ -161,15 +164,15 @@ class GreedyUCBVI(CountingAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0),
         stationary: bool = True, bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
-        total_episodes: int | None = None, caps: str = "remaining",
+        total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.stationary = flag("stationary", stationary)
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
-        return new_greedy_ucbvi(horizon, actions, self.stationary, grid, optimism, stream)
+        return new_greedy_ucbvi(horizon, actions, self.stationary, self.ties == "random", grid, optimism, stream)
 
 
 class OptQL(GridAgent):
@@ -187,6 +190,7 @@ class OptQL(GridAgent):
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
         caps: "remaining" caps values at R_h, the number of steps left; "horizon" at H, in the bonus, too.
+        ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
     _hyper_parameters = (*GridAgent._shared, "bonus_place")
@@ -194,9 +198,9 @@ class OptQL(GridAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0),
         bonus_place: str = "target", bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
-        total_episodes: int | None = None, caps: str = "remaining",
+        total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.bonus_place = one_of("bonus_place", bonus_place, ("target", "after"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
@@ -205,7 +209,8 @@ class OptQL(GridAgent):
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
-        return new_opt_ql(horizon, actions, self.bonus_place == "after", grid, optimism, stream)
+        after, random = self.bonus_place == "after", self.ties == "random"
+        return new_opt_ql(horizon, actions, after, random, grid, optimism, stream)
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         return int(self._model.Q[step, self._cell(state)].argmax())
@@ -242,6 +247,7 @@ class AdaptiveQL(Baseline):
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
         lipschitz: L, by how much Q can differ across the box, for the Hoeffding bonus only.
         caps: "remaining" caps values at R_h, the number of steps left; "horizon" at H, in the bonus, too.
+        ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
     _hyper_parameters = (*Baseline._shared, "lipschitz", "split")
@@ -249,9 +255,9 @@ class AdaptiveQL(Baseline):
     def __init__(
         self, *, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0), split: str = "after",
         bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
-        lipschitz: float | None = None, caps: str = "remaining",
+        lipschitz: float | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps)
+        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
         if bonus == "hoeffding" and lipschitz is None:
             raise ValueError('lipschitz: bonus="hoeffding" depends on the Lipschitz constant of Q; give lipschitz=…')
@@ -268,7 +274,8 @@ class AdaptiveQL(Baseline):
                 f"got {low.size}"
             )
         optimism = self._optimism(horizon, 1, actions)
-        return new_adaptive_ql(horizon, actions, self.split == "before", low, high, optimism, stream)
+        split_first, random = self.split == "before", self.ties == "random"
+        return new_adaptive_ql(horizon, actions, split_first, random, low, high, optimism, stream)
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         q = np.zeros(self._actions)

@@ -369,3 +369,20 @@ def test_ties_are_broken_at_random(kind):
         firsts.add(pair.agent.choose([0.5], 0))
         assert pair.agent.act([0.5], step=0) == 0
     assert firsts == {0, 1, 2, 3}
+
+
+@each_kind
+def test_ties_by_index(kind):
+    """No draw is made, and the lowest of the best is taken."""
+    agent = getattr(krl, kind)(horizon=1, ties="lowest", **({} if kind == "AdaptiveQL" else {"bins": 1}))
+    agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(3), 1, seed=0)
+    stream = agent._model.stream.copy()
+    chosen = []
+    for r in (0.0, 1.0, 1.0, 0.0):
+        agent.begin_episode()
+        chosen.append(agent.choose([0.5], 0))
+        for _ in range(1000):
+            agent.observe([0.5], len(chosen) - 1 if len(chosen) < 4 else 0, r, [0.5], 0)
+    # UCBVI's untried action 2 has a bonus of its own; OptQL's and AdaptiveQL's is only as good as action 1.
+    assert chosen == ([0, 1, 2, 1] if "UCBVI" in kind else [0, 1, 1, 1])
+    assert np.array_equal(agent._model.stream, stream)

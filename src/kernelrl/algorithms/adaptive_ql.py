@@ -29,7 +29,7 @@ from kernelrl.algorithms.interface import (
     has_room,
     largest,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
@@ -51,6 +51,7 @@ class AdaptiveSettings(NamedTuple):
     horizon: int  # H
     actions: int  # A
     split_first: bool
+    random_ties: bool
     low: np.ndarray  # (d,)
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
     optimism: Optimism
@@ -68,11 +69,11 @@ class AdaptiveTrees(NamedTuple):
     scratch: np.ndarray  # (A,) Q of each action
 
 
-def new_adaptive_ql(horizon, actions, split_first, low, high, optimism, stream):
+def new_adaptive_ql(horizon, actions, split_first, random_ties, low, high, optimism, stream):
     """The state before any data, for states in the box [low, high] (d,)."""
     width = high - low
     inverse = np.where(width > 0, 1.0 / np.where(width > 0, width, 1.0), 0.0)
-    settings = AdaptiveSettings(int(horizon), int(actions), bool(split_first), low.copy(), inverse, optimism)
+    settings = AdaptiveSettings(horizon, actions, split_first, random_ties, low.copy(), inverse, optimism)
     roots = horizon * actions
     room = roots + 4 * horizon * 2**low.size
     balls = np.zeros((room, 3))
@@ -150,7 +151,7 @@ def split(model, ball):
 def choose_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[0])
     values_at(model, model.buffer[0], h, model.scratch)
-    return pick_largest(model.scratch, model.stream)
+    return pick(model.scratch, model.settings.random_ties, model.stream)
 
 
 @observe.implement(AdaptiveTrees, inline=True)

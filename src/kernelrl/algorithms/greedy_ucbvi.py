@@ -21,7 +21,7 @@ from kernelrl.algorithms.interface import (
     grow,
     has_room,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
@@ -57,9 +57,9 @@ class GridGreedyUCBVI(NamedTuple):
     best: np.ndarray  # (1,) the largest Q then
 
 
-def new_greedy_ucbvi(horizon, actions, stationary, grid, optimism, stream):
+def new_greedy_ucbvi(horizon, actions, stationary, random_ties, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(int(horizon), int(actions), bool(stationary), 0, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, 0, random_ties, grid, optimism)
     counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
     V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
     return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
@@ -97,7 +97,7 @@ def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
     model.memo[0], model.memo[1], model.memo[2] = x, h, model.counts.number[1]
-    return pick_largest(model.scratch, model.stream)
+    return pick(model.scratch, model.settings.random_ties, model.stream)
 
 
 @observe.implement(GridGreedyUCBVI, inline=True)

@@ -24,7 +24,7 @@ from kernelrl.algorithms.interface import (
     has_room,
     largest,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
@@ -42,6 +42,7 @@ class OptQLSettings(NamedTuple):
 
     horizon: int  # H
     after: bool  # the bonus comes after the update
+    random_ties: bool
     grid: Grid
     optimism: Optimism
 
@@ -56,9 +57,9 @@ class GridOptQL(NamedTuple):
     E: np.ndarray  # (H, X, A) Q without the bonus; of size 0 if the bonus is in the target
 
 
-def new_opt_ql(horizon, actions, after, grid, optimism, stream):
+def new_opt_ql(horizon, actions, after, random_ties, grid, optimism, stream):
     """The state before any data."""
-    settings = OptQLSettings(int(horizon), bool(after), grid, optimism)
+    settings = OptQLSettings(horizon, after, random_ties, grid, optimism)
     shape = (horizon, grid.cells, actions)
     Q = np.empty(shape)
     Q[:] = optimism.cap[:-1, None, None]
@@ -93,7 +94,7 @@ def value_of(model, x, h):
 
 @choose.implement(GridOptQL, inline=True)
 def choose_opt_ql(model, state, h):
-    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
+    return pick(model.Q[h, cell_of(model.settings.grid, state)], model.settings.random_ties, model.stream)
 
 
 @observe.implement(GridOptQL, inline=True)

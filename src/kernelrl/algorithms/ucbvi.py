@@ -26,7 +26,7 @@ from kernelrl.algorithms.interface import (
     has_room,
     largest,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
@@ -61,6 +61,7 @@ class CountSettings(NamedTuple):
     actions: int  # A
     stationary: bool
     replan: int
+    random_ties: bool
     grid: Grid
     optimism: Optimism
 
@@ -81,9 +82,9 @@ class GridUCBVI(NamedTuple):
     length: np.ndarray  # (H,) how many
 
 
-def new_ucbvi(horizon, actions, stationary, replan, grid, optimism, stream):
+def new_ucbvi(horizon, actions, stationary, replan, random_ties, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(int(horizon), int(actions), bool(stationary), int(replan), grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, replan, random_ties, grid, optimism)
     X, pools = grid.cells, 1 if stationary else horizon
     Q = np.empty((horizon, X, actions))
     Q[:] = untried(optimism)[:, None, None]
@@ -175,7 +176,7 @@ def end_ucbvi(model):
 
 @choose.implement(GridUCBVI, inline=True)
 def choose_ucbvi(model, state, h):
-    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
+    return pick(model.Q[h, cell_of(model.settings.grid, state)], model.settings.random_ties, model.stream)
 
 
 @observe.implement(GridUCBVI)

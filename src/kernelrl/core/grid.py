@@ -14,7 +14,7 @@ from kernelrl.core.compile import compiled
 
 __all__ = ["MOST_ENTRIES", "Grid", "box_grid", "cell_of", "check_bins", "check_bounded", "check_size", "discrete_grid"]
 
-MOST_ENTRIES = 2**27  # steps · cells · actions: a gigabyte for each array of them
+MOST_ENTRIES = 2**26  # steps · cells · actions: half a gigabyte for each array of them
 
 
 class Grid(NamedTuple):
