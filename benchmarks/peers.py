@@ -98,25 +98,33 @@ class Environment:
         return time, total, 0
 
 
-def kernel(name, **changes):
-    """How to make Kernel-UCBVI by a preset."""
-    return lambda: krl.KernelUCBVI.preset(name, **changes)
-
-
-def greedy(name, **changes):
-    """How to make Greedy-Kernel-UCBVI by a preset."""
-    return lambda: krl.GreedyKernelUCBVI.preset(name, **changes)
+def preset(agent, name, **changes):
+    """How to make an agent by a preset."""
+    return lambda: getattr(krl, agent).preset(name, **changes)
 
 
 # peer, then for each of ours: label, how to make it, factor of the peer's time, ratio to reach
 CONTESTS = {
     "KernelUCBVI": [
-        ("Kernel-UCBVI, as the authors ran it", kernel("as-run"), 1.0, 15),
-        ("Kernel-UCBVI, all data seen", kernel("as-run", hindsight=True), 1.0, 30),
-        ("Kernel-UCBVI, as in the text", kernel("text"), 1.0, None),
-        ("Greedy-Kernel-UCBVI, as the authors ran it", greedy("as-run"), GREEDY, None),
-        ("Greedy-Kernel-UCBVI, all data seen", greedy("as-run", hindsight=True), GREEDY, 300),
-        ("Greedy-Kernel-UCBVI, as in the text", greedy("text"), GREEDY, None),
+        ("Kernel-UCBVI, as the authors ran it", preset("KernelUCBVI", "as-run"), 1.0, 15),
+        ("Kernel-UCBVI, all data seen", preset("KernelUCBVI", "as-run", hindsight=True), 1.0, 30),
+        ("Kernel-UCBVI, as in the text", preset("KernelUCBVI", "text"), 1.0, None),
+        ("Greedy-Kernel-UCBVI, as the authors ran it", preset("GreedyKernelUCBVI", "as-run"), GREEDY, None),
+        ("Greedy-Kernel-UCBVI, all data seen", preset("GreedyKernelUCBVI", "as-run", hindsight=True), GREEDY, 300),
+        ("Greedy-Kernel-UCBVI, as in the text", preset("GreedyKernelUCBVI", "text"), GREEDY, None),
+    ],
+    "OptQL": [
+        ("OptQL, as the authors ran it", preset("OptQL", "as-run"), 1.0, 200),
+        ("OptQL, as in the text", preset("OptQL", "text"), 1.0, None),
+    ],
+    "AdaptiveQL": [
+        ("AdaptiveQL, as the authors ran it", preset("AdaptiveQL", "as-run"), 1.0, 80),
+        ("AdaptiveQL, as in the text", preset("AdaptiveQL", "text"), 1.0, None),
+    ],
+    "UCBVI": [
+        ("UCBVI, as the authors ran it", preset("UCBVI", "as-run"), 1.0, 30),
+        ("UCBVI, as in the text", preset("UCBVI", "text"), 1.0, None),
+        ("Greedy-UCBVI, as in the text", preset("GreedyUCBVI", "text"), 1.0, None),
     ],
 }
 

@@ -44,21 +44,22 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 # The baselines: 20 cells along each axis. The authors' UCBVI counts with H at every step, as their Kernel-UCBVI does;
-# no bonus of theirs exceeds the cap; their AdaptiveQL splits a ball before updating it.
+# no bonus of theirs exceeds the cap; the lowest action wins a tie; their AdaptiveQL splits a ball before updating it.
+# One thing we do not do: their UCBVI expects an untried action to lead anywhere with the same probability.
 GRID: dict[str, Any] = {"bins": 20}
 THEORY: dict[str, Any] = {"bonus": "hoeffding", "total_episodes": 50_000}
 COUNTING: dict[str, dict[str, Any]] = {
     "text": GRID,
-    "as-run": {**GRID, "bonus": "capped", "caps": "horizon"},
+    "as-run": {**GRID, "bonus": "capped", "caps": "horizon", "ties": "lowest"},
     "analysed": {**GRID, **THEORY, "stationary": False},
 }
 PRESETS |= {
     "UCBVI": COUNTING,
     "GreedyUCBVI": COUNTING,
-    "OptQL": {"text": GRID, "as-run": {**GRID, "bonus": "capped"}, "analysed": {**GRID, **THEORY}},
+    "OptQL": {"text": GRID, "as-run": {**GRID, "bonus": "capped", "ties": "lowest"}, "analysed": {**GRID, **THEORY}},
     "AdaptiveQL": {
         "text": {},
-        "as-run": {"bonus": "capped", "split": "before"},
+        "as-run": {"bonus": "capped", "split": "before", "ties": "lowest"},
         "analysed": {**THEORY, "lipschitz": 200.0},  # L_1 = 10·H
     },
 }
