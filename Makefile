@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure test lint coverage bench clean
+.PHONY: help setup figure paper test lint coverage bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -26,6 +26,9 @@ $(STAMP): pyproject.toml
 
 figure: setup  ## learn in TwinRooms and draw the figure of rewards against episodes
 	@$(BIN)/python examples/figure.py
+
+paper: setup  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes); goes on where it was stopped
+	@$(BIN)/kernelrl run paper --out results/paper
 
 test: setup  ## run the tests
 	@$(BIN)/python -m pytest

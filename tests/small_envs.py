@@ -54,3 +54,39 @@ class Halved(gym.RewardWrapper):
 
     def reward(self, reward: Any) -> float:
         return 0.5 * float(reward)
+
+
+class Chain(gym.Env):
+    """Four places in a row: action 0 collects 0.2 where one is and goes back, action 1 goes on; at the end it pays 1.
+
+    A move fails with probability `slip`. Observations are the places, from `first` on, or points of a box.
+    """
+
+    n = 4
+
+    def __init__(self, box: bool = False, first: int = 0, slip: float = 0.1) -> None:
+        self.box, self.first = box, first
+        self.observation_space = gym.spaces.Discrete(self.n, start=first)
+        if box:
+            self.observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
+        self.action_space = gym.spaces.Discrete(2)
+        places = np.arange(self.n)
+        self.R = np.zeros((self.n, 2))  # (x, a)
+        self.R[:, 0], self.R[-1, 1] = 0.2, 1.0
+        self.P = np.zeros((self.n, 2, self.n))  # (x, a, y)
+        self.P[places, 0, np.maximum(places - 1, 0)] = 1 - slip
+        self.P[places, 1, np.minimum(places + 1, self.n - 1)] = 1 - slip
+        self.P[places, :, places] += slip
+
+    def observation(self, x: int) -> Any:
+        return np.array([(x + 0.5) / self.n]) if self.box else self.first + x
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.x = 0
+        return self.observation(0), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        reward = float(self.R[self.x, action])
+        self.x = int(self.np_random.choice(self.n, p=self.P[self.x, action]))
+        return self.observation(self.x), reward, False, False, {}

@@ -32,10 +32,21 @@ def make_env(**options):
     return gym.make("kernelrl/TwinRooms-v0", **options)
 
 
-@pytest.fixture(params=["KernelUCBVI", "GreedyKernelUCBVI", "RandomAgent"])
+MAKE = {
+    "KernelUCBVI": kernel,
+    "GreedyKernelUCBVI": greedy,
+    "RandomAgent": krl.RandomAgent,
+    "UCBVI": lambda: krl.UCBVI(bins=3),
+    "GreedyUCBVI": lambda: krl.GreedyUCBVI(bins=3),
+    "OptQL": lambda: krl.OptQL(bins=3),
+    "AdaptiveQL": krl.AdaptiveQL,
+}
+
+
+@pytest.fixture(params=MAKE)
 def agent(request):
     """Started in BOX with H steps and A actions."""
-    agent = {"KernelUCBVI": kernel, "GreedyKernelUCBVI": greedy, "RandomAgent": krl.RandomAgent}[request.param]()
+    agent = MAKE[request.param]()
     agent.start(BOX, gym.spaces.Discrete(A), H, seed=0)
     agent.begin_episode()
     return agent

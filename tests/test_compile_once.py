@@ -15,7 +15,7 @@ import pytest
 
 import kernelrl as krl
 from kernelrl.algorithms.interface import perform
-from kernelrl.core import deployed
+from kernelrl.core import counts, deployed, grid
 from kernelrl.core.compile import ROOT, WHERE_COMPILED
 from kernelrl.core.metrics import LpSpace
 from kernelrl.envs import TwinRooms
@@ -32,6 +32,8 @@ ENTRIES = {
     "fill": deployed.fill,
     "plan_deployed": deployed.plan_deployed,
     "deployed_action": deployed.deployed_action,
+    "plan_without_bonus": counts.plan_without_bonus,
+    "cell_of": grid.cell_of,
 }
 
 
@@ -91,6 +93,17 @@ def variants():
         greedy = {"lipschitz": 1, **{key: value for key, value in options.items() if key != "replan"}}
         yield lambda greedy=greedy: krl.GreedyKernelUCBVI(**{**shared, **greedy})
     yield lambda: krl.RandomAgent(horizon=4, reward_range=(-1, 2))
+    baseline = {"horizon": np.int64(4), "reward_range": (-1, 2)}
+    hoeffding = {"bonus": "hoeffding", "total_episodes": np.int32(9), "delta": np.float32(0.1)}
+    for options in ({"bins": 3}, {"bins": np.int8(2), "bonus_scale": 1, **hoeffding}):
+        yield lambda options=options: krl.UCBVI(**baseline, **options, stationary=np.bool_(False), replan="step")
+        yield lambda options=options: krl.GreedyUCBVI(**baseline, **options, caps="horizon")
+        yield lambda options=options: krl.OptQL(**baseline, **options, bonus_place="after")
+    yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1, split="before")
+    yield lambda: krl.AdaptiveQL(**baseline, bonus="capped")
+    yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling")
+    yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
+    yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
 
 
 def test_one_signature_whatever_the_hyper_parameters():
@@ -148,7 +161,7 @@ class Listener(event.Listener):
 event.register("numba:compile", Listener())
 from test_compile_once import ENTRIES, use, variants
 
-for make in list(variants())[-3:]:
+for make in list(variants())[-14:]:
     use(make)
 stats = {{name: (sum(e.stats.cache_hits.values()), sum(e.stats.cache_misses.values())) for name, e in ENTRIES.items()}}
 print(json.dumps([stats, compiled]))

@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from kernelrl.agent import Agent, load
     from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
     from kernelrl.core import bonuses, kernels, metrics
+    from kernelrl.grid_agents import UCBVI, AdaptiveQL, GreedyUCBVI, OptQL
     from kernelrl.history import History
 
 __version__ = "0.1.0"
 __all__ = [
+    "UCBVI",
+    "AdaptiveQL",
     "Agent",
     "GreedyKernelUCBVI",
+    "GreedyUCBVI",
     "History",
     "KernelUCBVI",
+    "OptQL",
     "RandomAgent",
     "bonuses",
     "envs",
@@ -35,12 +40,16 @@ __all__ = [
 ]
 
 _WHERE = {
+    "AdaptiveQL": "kernelrl.grid_agents",
     "Agent": "kernelrl.agent",
     "GreedyKernelUCBVI": "kernelrl.agents",
+    "GreedyUCBVI": "kernelrl.grid_agents",
     "History": "kernelrl.history",
     "KernelUCBVI": "kernelrl.agents",
+    "OptQL": "kernelrl.grid_agents",
     "RandomAgent": "kernelrl.agents",
-    "load": "kernelrl.agents",
+    "UCBVI": "kernelrl.grid_agents",
+    "load": "kernelrl.grid_agents",
 }
 _MODULES = {
     "bonuses": "kernelrl.core.bonuses",

@@ -10,7 +10,7 @@ import math
 import os
 import secrets
 import time
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
+from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.guarantees import next_check
 from kernelrl.history import History
 from kernelrl.monitor import Monitor, Watched
@@ -44,6 +45,7 @@ class Agent:
     """What all agents can do. Make one of a subclass, such as `kernelrl.KernelUCBVI`."""
 
     _hyper_parameters: ClassVar[tuple[str, ...]]
+    _takes_discrete: ClassVar[bool] = False  # whether states may be those of a Discrete space
 
     def __init_subclass__(cls) -> None:
         """Make the class known to `load`."""
@@ -61,9 +63,17 @@ class Agent:
         self.horizon = horizon
         self.reward_range = (low, high)
         self._model: Any = None
+        self._discrete = False
         self._seed = 0
         self._episodes = 0
         self._stored: dict[str, Any] = {}
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """The agent as in the text, as the authors ran it or as analysed: see `kernelrl.presets`."""
+        from kernelrl import presets
+
+        return cls(**{**presets.options(cls.__name__, name), **changes})
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._hyper_parameters)
@@ -72,7 +82,10 @@ class Agent:
     # ------------------------------------------------------------------------------------------- what subclasses give
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        """The algorithm's NamedTuple before any data, for states in the box [low, high] (d,)."""
+        """The algorithm's NamedTuple before any data, for states in the box [low, high] (d,).
+
+        If `self._discrete`, the states are the whole numbers from low[0] to high[0].
+        """
         raise NotImplementedError
 
     def _deployed_action(self, state: Floats, step: int) -> int:
@@ -100,8 +113,10 @@ class Agent:
         """Get ready for episodes of `horizon` steps in these spaces; `fit` does this by itself."""
         if self._model is not None:
             raise RuntimeError("this agent has been started already: make a new one to begin afresh")
-        if not isinstance(observation_space, gym.spaces.Box):
-            raise TypeError(f"observation_space must be a gymnasium Box of states, got {observation_space}")
+        discrete = isinstance(observation_space, gym.spaces.Discrete) and self._takes_discrete
+        if not (discrete or isinstance(observation_space, gym.spaces.Box)):
+            other = " or a Discrete space" if self._takes_discrete else ""
+            raise TypeError(f"observation_space must be a gymnasium Box of states{other}, got {observation_space}")
         if not isinstance(action_space, gym.spaces.Discrete):
             raise TypeError(
                 f"action_space must be gymnasium's Discrete, got {action_space}; discretise others with a wrapper"
@@ -114,14 +129,14 @@ class Agent:
         seed = whole_number("seed", seed, 0)
         if seed >= 2**63:
             raise ValueError(f"seed must be below 2**63, got {seed}")
-        low = np.asarray(observation_space.low, np.float64).reshape(-1)
-        high = np.asarray(observation_space.high, np.float64).reshape(-1)
+        low, high, shape = bounds_of(observation_space)
         actions = int(action_space.n)
+        self._discrete = discrete
         model = self._new_model(low, high, actions, horizon, new_stream(seed))
-        self._shape, self._low, self._high = observation_space.shape, low, high
+        self._shape, self._low, self._high = shape, low, high
         # float32 rounding of a bound is not an escape from the box
         self._slack = np.where(
-            np.isfinite(low) & np.isfinite(high), 2.0 * spacing32(np.maximum(abs(low), abs(high))), 0
+            np.isfinite(low) & np.isfinite(high) & (not discrete), 2.0 * spacing32(np.maximum(abs(low), abs(high))), 0
         )
         self._slack = np.nan_to_num(self._slack)
         self._actions, self._first_action = actions, int(action_space.start)
@@ -189,7 +204,8 @@ class Agent:
             raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
         dynamics = self._dynamics(env, driver if watch is None else "python")
         self._get_ready(env, seed)
-        returns, lengths, bad = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(2)
+        returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
+        bad = np.zeros(2)
         x, y, stream = np.zeros(self._low.size), np.zeros(self._low.size), np.zeros(4, np.uint64)
         low, high = self.reward_range
         if dynamics is None:
@@ -208,7 +224,7 @@ class Agent:
                 played = run(
                     self._model if watch is None else Watched(self._model, watch),
                     world, stream, x, y, self._seed, self._episodes, count,
-                    horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], bad,
+                    horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], values[done:], bad,
                 )  # fmt: skip
                 self._episodes += played
                 done += played
@@ -221,8 +237,9 @@ class Agent:
                 bar.update(done)
         seconds = time.perf_counter() - began
         return History(
-            first, returns[:done].copy(), lengths[:done].copy(), seconds, interrupted=done < episodes and
-            interrupts.asked, gap=None if math.isinf(gap) else gap, optimism=None if watch is None else watch.result(),
+            first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), seconds,
+            interrupted=done < episodes and interrupts.asked,
+            gap=None if math.isinf(gap) else gap, optimism=None if watch is None else watch.result(),
         )  # fmt: skip
 
     def _check_episodes(self, more: int) -> None:
@@ -254,11 +271,9 @@ class Agent:
                 f"seed: this agent goes on with seed {self._seed}, got {seed}; leave seed out, or make a new agent"
             )
         space, actions = env.observation_space, env.action_space
-        if not (
-            isinstance(space, gym.spaces.Box) and space.shape == self._shape
-            and np.array_equal(np.asarray(space.low, float).reshape(-1), self._low)
-            and np.array_equal(np.asarray(space.high, float).reshape(-1), self._high)
-        ):  # fmt: skip
+        same_kind = isinstance(space, gym.spaces.Discrete if self._discrete else gym.spaces.Box)
+        low, high, shape = bounds_of(space) if same_kind else (self._low, self._high, None)
+        if not (shape == self._shape and np.array_equal(low, self._low) and np.array_equal(high, self._high)):
             raise ValueError(f"env: its states are {space}, which is not what this agent was started with")
         if not (isinstance(actions, gym.spaces.Discrete) and (int(actions.n), int(actions.start)) == (
             self._actions, self._first_action
@@ -276,6 +291,21 @@ class Agent:
                 f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
             )
         return dynamics
+
+    def evaluate(self, env: gym.Env[Any, Any], episodes: int = 1000, seed: int = 0) -> Evaluation:
+        """The value of the policy to deploy, with an interval, from `episodes` episodes that teach the agent nothing.
+
+        The same seed gives the same episodes to every agent; none of them are those of a `fit` with that seed.
+        """
+        episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
+        self._started()
+        self._get_ready(env, None)
+        world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
+        if world is None:
+            return evaluate(
+                self, GymEnvironment(env, self._check_state, self._first_action), self._steps, episodes, seed
+            )
+        return evaluate(self, world, compiled_horizon(env, self._steps), episodes, seed)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 
@@ -315,8 +345,9 @@ class Agent:
         if self._model is not None:
             header["started"] = {
                 "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
-                "shape": list(self._shape), "actions": self._actions, "first_action": self._first_action,
-                "horizon": self._steps, "seed": self._seed, "episodes": self._episodes,
+                "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
+                "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
+                "episodes": self._episodes,
                 **self._to_store(),
             }  # fmt: skip
         storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
@@ -324,8 +355,10 @@ class Agent:
     def _restore(self, started: dict[str, Any], arrays: dict[str, Any]) -> None:
         """Take up the state that `save` wrote."""
         shape = tuple(started["shape"])
-        low, high = (np.array([float(b) for b in started[key]]).reshape(shape) for key in ("low", "high"))
-        states = gym.spaces.Box(low, high, dtype=np.float64)
+        low, high = (np.array([float(b) for b in started[key]]) for key in ("low", "high"))
+        states: gym.Space[Any] = gym.spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.float64)
+        if started.get("discrete", False):
+            states = gym.spaces.Discrete(int(high[0] - low[0]) + 1, start=int(low[0]))
         actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
         self._stored = started
         self.start(states, actions, started["horizon"], started["seed"])
@@ -385,10 +418,14 @@ class Agent:
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be an array of numbers, one state a row, got {states!r}") from None
         if x.shape[1:] != self._shape or x.ndim == 0:
-            raise ValueError(f"{name} must have shape (n, {', '.join(map(str, self._shape))}), got shape {x.shape}")
+            raise ValueError(
+                f"{name} must have shape ({', '.join(map(str, ('n', *self._shape)))}), got shape {x.shape}"
+            )
         x = np.ascontiguousarray(x.reshape(len(x), self._low.size))
         if not np.isfinite(x).all():
             raise ValueError(f"{name} must be finite, got {x[~np.isfinite(x).all(axis=1)][0]}")
+        if self._discrete and not ((x >= self._low) & (x <= self._high) & (x == np.floor(x))).all():
+            raise ValueError(f"{name} must be among {self._low[0]:.0f} … {self._high[0]:.0f}, got {states!r}")
         outside = (x < self._low - self._slack) | (x > self._high + self._slack)
         if outside.any():
             raise ValueError(
@@ -422,6 +459,15 @@ def load(path: str | os.PathLike[str], **functions: Any) -> Agent:
         except ValueError as error:
             raise ValueError(f"path: {path} is damaged: {error}") from error
     return agent
+
+
+def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
+    """The lowest and the highest state, both (d,), and the shape of a state; one of a Discrete space is a number."""
+    if isinstance(space, gym.spaces.Discrete):
+        first, last = float(space.start), float(space.start + space.n - 1)
+        return np.array([first]), np.array([last]), ()
+    low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
+    return low, high, space.shape
 
 
 def as_whole(value: Any) -> int | None:

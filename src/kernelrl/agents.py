@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl import presets, storage
+from kernelrl import storage
 from kernelrl.agent import Agent, Floats, load, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
@@ -75,11 +75,6 @@ class KernelAgent(Agent):
         self._deployed: tuple[Any, Any] | None = None
         self._certified: tuple[int, Certified] | None = None
         self._warned_of_limit = False
-
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> Any:
-        """The agent "as in the text", "as run" by the authors or "as analysed": see `kernelrl.presets`."""
-        return cls(**{**presets.options(cls.__name__, name), **changes})
 
     def _check_combination(self) -> None:
         """Refuse options that need representatives where there are none, or that contradict each other."""

@@ -28,9 +28,9 @@ def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """`value` if it is allowed, or an error that names it."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-    return str(value)
+    return value
 
 
 def flag(name: str, value: Any) -> bool:

@@ -22,6 +22,8 @@ class History:
     """(episodes,) sum of rewards of each episode, in the environment's own units."""
     lengths: npt.NDArray[np.int64]
     """(episodes,) number of steps of each episode."""
+    optimistic_values: npt.NDArray[np.float64]
+    """(episodes,) optimistic V_0 at each episode's first state, as planned when the episode began (mapped units)."""
     seconds: float
     """Wall-clock time of the call."""
     interrupted: bool = False

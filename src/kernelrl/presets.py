@@ -3,9 +3,11 @@
 `krl.KernelUCBVI.preset(name, **changes)`, and likewise for the other agents, where `name` is
 
     "text"       as the paper's section 6 has it, and right where the text is silent: bonus 1/√C + R_h/C, values capped
-                 at R_h, Euclidean metric, data pooled over the steps, no interpolation
+                 at R_h, Euclidean metric, data pooled over the steps, no interpolation; a grid of 20 × 20 cells for
+                 the baselines
     "as-run"     as the authors' program ran it: see `DEPARTURES`
-    "analysed"   as the theorems have it: data per step and Lipschitz interpolation; it learns far more slowly
+    "analysed"   as the theorems have it: data per step and Lipschitz interpolation, for the baselines data per step and
+                 the bonuses of their analyses; it learns far more slowly
 
 `changes` replaces or adds hyper-parameters, so that each difference can be tried alone:
 `KernelUCBVI.preset("text", caps="horizon")`.
@@ -39,6 +41,26 @@ ANALYSED = {"stationary": False, "lipschitz": (10.0, 1.0), "representatives": No
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     agent: {"text": KERNEL, "as-run": {**KERNEL, **AS_RUN}, "analysed": {**KERNEL, **ANALYSED}}
     for agent in ("KernelUCBVI", "GreedyKernelUCBVI")
+}
+
+# The baselines: 20 cells along each axis. The authors' UCBVI counts with H at every step, as their Kernel-UCBVI does;
+# no bonus of theirs exceeds the cap; their AdaptiveQL splits a ball before updating it.
+GRID = {"bins": 20}
+THEORY = {"bonus": "hoeffding", "total_episodes": 50_000}
+COUNTING = {
+    "text": GRID,
+    "as-run": {**GRID, "bonus": "capped", "caps": "horizon"},
+    "analysed": {**GRID, **THEORY, "stationary": False},
+}
+PRESETS |= {
+    "UCBVI": COUNTING,
+    "GreedyUCBVI": COUNTING,
+    "OptQL": {"text": GRID, "as-run": {**GRID, "bonus": "capped"}, "analysed": {**GRID, **THEORY}},
+    "AdaptiveQL": {
+        "text": {},
+        "as-run": {"bonus": "capped", "split": "before"},
+        "analysed": {**THEORY, "lipschitz": 200.0},  # L_1 = 10·H
+    },
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
-from kernelrl.algorithms.interface import begin_episode, choose, end_episode, has_room, observe
+from kernelrl.algorithms.interface import begin_episode, choose, end_episode, has_room, observe, read_values
 from kernelrl.core.compile import compiled
 from kernelrl.core.stream import episode_seed
 from kernelrl.envs.interface import advance, reset
@@ -24,17 +24,19 @@ SLACK = 1e-9  # of rounding in rewards mapped to [0, 1]
 
 def run_episodes(
     model: Any, env: Any, stream: Any, x: Any, y: Any, seed: Any, first: Any, count: Any,
-    horizon: Any, lowest: Any, factor: Any, returns: Any, lengths: Any, bad: Any,
+    horizon: Any, lowest: Any, factor: Any, returns: Any, lengths: Any, values: Any, bad: Any,
 ) -> Any:  # fmt: skip
     """Play episodes `first` … `first`+`count`-1; return how many were played before room ran out.
 
-    Rewards are mapped to (reward-lowest)·factor. One outside [0, 1] ends the run: `bad` (2,) takes 1 and the reward.
+    `values` takes the optimistic V_0 at each episode's first state, as it is when the episode has begun. Rewards are
+    mapped to (reward-lowest)·factor. One outside [0, 1] ends the run: `bad` (2,) takes 1 and the reward.
     """
     for k in range(count):
         if not has_room(model):
             return k
         reset(env, episode_seed(seed, first + k), stream, x)
         begin_episode(model)
+        values[k] = read_values(model, x, 0)
         total = 0.0
         steps = 0
         for h in range(horizon):

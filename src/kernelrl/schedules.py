@@ -26,4 +26,4 @@ class Power:
 
     def __call__(self, k: int) -> float:
         """σ_k."""
-        return max(self.minimum, float(self.start * (1.0 + k / 100.0) ** -self.exponent))
+        return float(max(self.minimum, self.start * (1.0 + k / 100.0) ** -self.exponent))

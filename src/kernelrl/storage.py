@@ -18,6 +18,7 @@ import numpy as np
 
 from kernelrl import schedules
 from kernelrl.core import bonuses, kernels, metrics
+from kernelrl.files import replacing
 
 __all__ = [
     "FORMAT",
@@ -154,28 +155,19 @@ def holds_function(value: Any) -> bool:
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write header and arrays to `path` so that at any moment the old file or the new one is there whole."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                archive.writestr(HEADER, json.dumps({"format": FORMAT, **header}))
-                for name, array in arrays.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr(HEADER, json.dumps({"format": FORMAT, **header}))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
 class UnreadableFileError(ValueError):
     """A file that is whole, but not for us."""
 
 
-def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a file written by `write_file`."""
+def read_file(path: str | os.PathLike[str], header_only: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays of a file written by `write_file`; no arrays if `header_only`."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"path: there is no file {path}")
@@ -188,7 +180,7 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, A
                         io.BytesIO(archive.read(name)), allow_pickle=False
                     )
                     for name in archive.namelist()
-                    if name.endswith(".npy")
+                    if name.endswith(".npy") and not header_only
                 }
         except UnreadableFileError:
             raise

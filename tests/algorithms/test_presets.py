@@ -93,6 +93,14 @@ def test_each_departure_changes_what_is_learnt(greedy):
         assert not np.array_equal(returns(**{name: value}), usual), name
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("agent", ["UCBVI", "GreedyUCBVI", "OptQL", "AdaptiveQL"])
+def test_presets_of_the_baselines(agent, name):
+    made = getattr(krl, agent).preset(name, bonus_scale=0.3)
+    assert made.bonus_scale == 0.3
+    assert len(made.fit(gym.make("kernelrl/TwinRooms-v0"), 3, seed=0, progress=False)) == 3
+
+
 def test_unknown_preset():
     with pytest.raises(ValueError, match=r"preset: KernelUCBVI has text, as-run, analysed, not 'best'"):
         krl.KernelUCBVI.preset("best")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
-from algorithms.test_exact_against_naive import KERNELS, compare
+from pairs import KERNELS, compare
 
 SMALL = {"transitions": 24, "checks": 1}
 
@@ -27,6 +27,14 @@ def test_kernel_ucbvi(lipschitz, replan, stationary):
 @pytest.mark.parametrize("lipschitz", [0.5, (0.4, 0.6)])
 def test_greedy_kernel_ucbvi(lipschitz, stationary):
     compare(True, lipschitz=lipschitz, stationary=stationary, transitions=60, checks=1)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("lipschitz", [None, 0.5])
+def test_representatives(lipschitz, stationary, greedy):
+    options = {} if greedy else {"replan": "doubling"}
+    compare(greedy, merge=0.0613, lipschitz=lipschitz, stationary=stationary, transitions=60, checks=1, **options)
 
 
 @pytest.mark.parametrize("greedy", [False, True])

@@ -52,7 +52,7 @@ from kernelrl.core.merged import (
     smooth_row,
 )
 from kernelrl.core.metrics import embed
-from kernelrl.core.representatives import find_or_add, square_to
+from kernelrl.core.representatives import find_or_add, list_of, square_to
 from kernelrl.core.samples import Settings, has_next, pool
 from kernelrl.core.transitions import pass_back, sum_missing
 
@@ -194,8 +194,9 @@ def lower(model, u, h, target):
         set_value(model, u, h, target)
         return
     near, L = model.merged.reps.cones, model.settings.lipschitz[h]
-    for j in range(near.degree[u]):
-        y, value = near.index[u, j], target + L * near.amount[u, j]
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        y, value = near.index[j], target + L * near.amount[j]
         if value < model.V[h, y]:
             set_value(model, y, h, value)
 

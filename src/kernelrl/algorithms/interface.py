@@ -142,13 +142,18 @@ def largest(q):
 @inner
 def pick_largest(q, stream):
     """The index of the largest entry of `q` (A,); equals are told apart by the stream, which is used only then."""
-    best, ties = largest(q), 0
-    for a in range(q.size):
-        ties += q[a] == best
-    skip = index_below(stream, ties) if ties > 1 else 0
+    best, choice, ties = q[0], 0, 1
+    for a in range(1, q.size):
+        # Selections, not branches: which action is the best cannot be foreseen.
+        ties = 1 if q[a] > best else ties + (q[a] == best)
+        choice = a if q[a] > best else choice
+        best = max(best, q[a])
+    if ties == 1:
+        return choice
+    skip = index_below(stream, ties)
     for a in range(q.size):
         if q[a] == best:
             if skip == 0:
                 return a
             skip -= 1
-    return 0
+    return choice

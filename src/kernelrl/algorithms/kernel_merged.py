@@ -39,6 +39,7 @@ from kernelrl.core.merged import (
     add_transition,
     bonus_of,
     capacity_of,
+    clear,
     estimates_elsewhere,
     grow_merged,
     join,
@@ -46,9 +47,10 @@ from kernelrl.core.merged import (
     merged_room,
     new_merged,
     smooth_row,
+    spread,
 )
 from kernelrl.core.metrics import embed
-from kernelrl.core.representatives import copy_place, find_or_add, square_to
+from kernelrl.core.representatives import copy_place, find_or_add, list_of, square_to
 from kernelrl.core.samples import Settings, has_next, pool
 from kernelrl.core.transitions import pass_back, sum_missing
 
@@ -246,8 +248,9 @@ def best_values(model, h, U, R):
     for u in range(U):
         for a in range(q.size):
             q[a] = math.inf
-        for j in range(near.degree[u]):
-            v, rise = near.index[u, j], L * near.amount[u, j]
+        start, end = list_of(near, u)
+        for j in range(start, end):
+            v, rise = near.index[j], L * near.amount[j]
             if v < U:
                 for a in range(q.size):
                     if N[v, a] > 0.0:
@@ -318,15 +321,15 @@ def has_doubled(model, u, h, a):
     settings, merged = model.settings, model.merged
     near, p = merged.reps.weights, pool(settings, h)
     C = settings.beta
-    for j in range(near.degree[u]):
-        merged.of[near.index[u, j]] = near.amount[u, j]
-        C += near.amount[u, j] * merged.N[p, near.index[u, j], a]
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        C += near.amount[j] * merged.N[p, near.index[j], a]
     now = C
+    spread(merged, u)
     for t in range(model.plans[PENDING]):
         if model.pending[ACTION, t] == a and pool(settings, model.pending[STEP, t]) == p:
             now += merged.of[model.pending[STATE, t]]
-    for j in range(near.degree[u]):
-        merged.of[near.index[u, j]] = 0.0
+    clear(merged, u)
     return now >= 2.0 * C
 
 

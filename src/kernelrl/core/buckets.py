@@ -137,7 +137,7 @@ def lengthen(array, length, axis, fill=0):
     """A copy of `array` that is `length` long on `axis`, the new part filled with `fill`."""
     shape = list(array.shape)
     old, shape[axis] = shape[axis], length
-    longer = np.full(shape, fill, array.dtype)
+    longer = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)  # zeros take no memory yet
     longer[(slice(None),) * axis + (slice(old),)] = array
     return longer
 

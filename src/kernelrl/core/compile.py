@@ -71,10 +71,13 @@ def generic(declaration=None, *, from_python=None):
     `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class. It is
     compiled into compiled callers, and as an entry point when Python first calls it, unless Python's calls are to go
     to `from_python` instead. `@verb.implement_plain(cls)` leaves a function to Python alone.
+
+    With `inline=True` it is compiled into the very body of its callers. A call hands over every array of the model,
+    which costs more than a verb that does little; one that does much is better called: that compiles far sooner.
     """
     if declaration is None:
         return functools.partial(generic, from_python=from_python)
-    for_python, sources = {}, {}
+    for_python, called, inlined = {}, {}, {}
 
     @functools.wraps(declaration)
     def verb(first, *rest):
@@ -82,15 +85,17 @@ def generic(declaration=None, *, from_python=None):
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    scope = {"sources": sources}
-    exec(
-        f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))", scope
-    )
-    overload(verb, strict=False, jit_options=OPTIONS)(scope["resolve"])
+    for sources, options in ((called, OPTIONS), (inlined, {**OPTIONS, "forceinline": True})):
+        scope = {"sources": sources}
+        exec(
+            f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))",
+            scope,
+        )
+        overload(verb, strict=False, jit_options=options)(scope["resolve"])
 
-    def implement(cls, cache=True):
+    def implement(cls, cache=True, inline=False):
         def register(function):
-            sources[cls] = function
+            (inlined if inline else called)[cls] = function
             routed = from_python is not None and not numba.config.DISABLE_JIT
             for_python[cls] = from_python if routed else compiled(function, cache=cache)
             return function

@@ -11,7 +11,7 @@ u. Counts are raw, so a new representative sees all earlier samples at once, and
 `hindsight=False` is what the authors' program does: a representative sees only samples that come after it. Then what
 it does not see is kept as (fractional) transitions of its own, `missing`, and subtracted from T.
 
-The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`spread`); nothing of that is done for others.
+The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); nothing of that is done for others.
 
 `columns` is the number of actions rounded up to whole vectors.
 """
@@ -26,10 +26,13 @@ from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.kernels import kernel_weight
 from kernelrl.core.representatives import (
+    DEGREE,
+    START,
     Representatives,
     copy_place,
     find,
     grow_representatives,
+    list_of,
     nearest,
     new_representatives,
     representative_room,
@@ -56,6 +59,7 @@ __all__ = [
     "add_transition",
     "bonus_of",
     "capacity_of",
+    "clear",
     "estimates_elsewhere",
     "grow_merged",
     "join",
@@ -65,6 +69,7 @@ __all__ = [
     "reading_bias",
     "rebandwidth",
     "smooth_row",
+    "spread",
 ]
 
 SAMPLES, JOINED = range(2)
@@ -87,7 +92,7 @@ class Merged(NamedTuple):
     clock: np.ndarray  # (2,) SAMPLES counted; JOINED: number of representatives that C is kept for
     of: np.ndarray  # (U,) scratch: weights by representative
     sums: np.ndarray  # (4, columns) scratch: C, T, Σwρ and Σw² of a state that is no representative
-    spread: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
+    moments: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
 
 
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight, far_nearest):
@@ -125,7 +130,7 @@ def grow_merged(merged, settings, samples, waiting=0):
         lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 1),
         birth=lengthen(merged.birth, U, 0),
         of=lengthen(merged.of, U, 0),
-        spread=lengthen(merged.spread, U, 2),
+        moments=lengthen(merged.moments, U, 2),
     )
 
 
@@ -141,7 +146,7 @@ def missing_entries(merged, samples):
 @inner
 def merged_room(merged, samples, waiting):
     """Whether `samples` more samples fit besides the `waiting` ones."""
-    fits = representative_room(merged.reps) >= 2 * samples and blocks_left(merged.transitions) >= samples + waiting
+    fits = representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
     return fits and merged.missing.y.size - merged.missing.used[0] >= missing_entries(merged, samples)
 
 
@@ -161,18 +166,19 @@ def join(settings, merged, u):
     merged.birth[u] = merged.clock[SAMPLES]
     near = merged.reps.weights
     columns = merged.C.shape[2]
+    start, end = list_of(near, u)
     for p in range(merged.C.shape[0]):
         for c in range(columns):
             merged.C[p, u, c] = settings.beta
-        for j in range(near.degree[u]):
-            v, w = near.index[u, j], near.amount[u, j]
+        for j in range(start, end):
+            v, w = near.index[j], near.amount[j]
             for c in range(columns):
                 if merged.hindsight:
                     merged.C[p, u, c] += w * merged.N[p, v, c]
                 else:
                     merged.lost[p, u, c] += w * merged.rewards[p, v, c]
     if settings.bonus >= JOINT:
-        join_spread(settings, merged, u)
+        join_moments(settings, merged, u)
     if not merged.hindsight:
         lose(merged, u)
 
@@ -185,28 +191,44 @@ def distance_between(settings, reps, u, v):
 
 
 @inner
-def join_spread(settings, merged, u):
+def join_moments(settings, merged, u):
     """Σwρ and Σw² of representative `u` from the samples counted so far."""
-    near, spread = merged.reps.weights, merged.spread
-    for j in range(near.degree[u]):
-        v, w = near.index[u, j], near.amount[u, j]
+    near, moments = merged.reps.weights, merged.moments
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        v, w = near.index[j], near.amount[j]
         rho = distance_between(settings, merged.reps, u, v)
-        for p in range(spread.shape[1]):
-            for c in range(spread.shape[3]):
-                spread[0, p, u, c] += w * rho * merged.N[p, v, c]
-                spread[1, p, u, c] += w * w * merged.N[p, v, c]
+        for p in range(moments.shape[1]):
+            for c in range(moments.shape[3]):
+                moments[0, p, u, c] += w * rho * merged.N[p, v, c]
+                moments[1, p, u, c] += w * w * merged.N[p, v, c]
+
+
+@inner
+def spread(merged, u):
+    """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = near.amount[j]
+
+
+@inner
+def clear(merged, u):
+    """Remove what `spread` wrote."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = 0.0
 
 
 @inner
 def lose(merged, u):
     """All samples so far are missing at representative `u`."""
-    near, missing = merged.reps.weights, merged.missing
-    for j in range(near.degree[u]):
-        merged.of[near.index[u, j]] = near.amount[u, j]
+    spread(merged, u)
     for p in range(merged.C.shape[0]):
-        miss(missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
-    for j in range(near.degree[u]):
-        merged.of[near.index[u, j]] = 0.0
+        miss(merged.missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
+    clear(merged, u)
 
 
 @inner
@@ -218,14 +240,15 @@ def add_transition(settings, merged, h, v, a, reward, y):
     merged.latest[p, a] = merged.clock[SAMPLES]
     merged.N[p, v, a] += 1.0
     merged.rewards[p, v, a] += reward
-    for j in range(near.degree[v]):
-        u = near.index[v, j]
+    start, end = list_of(near, v)
+    for j in range(start, end):
+        u = near.index[j]
         if u < joined:
-            merged.C[p, u, a] += near.amount[v, j]
+            merged.C[p, u, a] += near.amount[j]
             if settings.bonus >= JOINT:
-                w, rho = near.amount[v, j], distance_between(settings, merged.reps, v, u)
-                merged.spread[0, p, u, a] += w * rho
-                merged.spread[1, p, u, a] += w * w
+                w, rho = near.amount[j], distance_between(settings, merged.reps, v, u)
+                merged.moments[0, p, u, a] += w * rho
+                merged.moments[1, p, u, a] += w * w
     count_sample(settings, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
@@ -237,8 +260,8 @@ def bonus_of(settings, merged, h, u, a, C):
     R = settings.caps[h]
     if settings.bonus >= JOINT:
         p = pool(settings, h)
-        D = merged.sums[2, a] if u < 0 else merged.spread[0, p, u, a]
-        W2 = merged.sums[3, a] if u < 0 else merged.spread[1, p, u, a]
+        D = merged.sums[2, a] if u < 0 else merged.moments[0, p, u, a]
+        W2 = merged.sums[3, a] if u < 0 else merged.moments[1, p, u, a]
         return joint_bonus(settings, h, C, D, W2)
     if settings.bonus == FULL:
         return table_bonus(settings, h, C)
@@ -260,7 +283,7 @@ def reading_bias(settings, merged, u, x, h):
 @inner
 def smooth_row(near, u, W, T):
     """T[u] = Σ_v w(u,v)·W[v]; both are (U, columns)."""
-    start, count = u * near.index.shape[1], near.degree[u]
+    start, count = near.span[START, u], near.span[DEGREE, u]
     for first in range(0, W.shape[1], COLUMNS):
         add_rows(near.amount, near.index, start, count, W, first, T, u)
 

@@ -3,10 +3,11 @@
 A state stands for itself if no representative is within m, else for the nearest one (the earliest of equals). The set
 grows as states arrive, and each representative u knows its neighbours v, those that a weight can reach,
 
-    weight[u, j] = g(ρ(u, v)/σ),   v = neighbour[u, j],   j < degree[u]   (itself among them)
+    w(u, v) = g(ρ(u, v)/σ)   (u itself is among them)
 
-and, where values are interpolated, those that a cone can reach, with their distances. Memory is linear in
-representatives × neighbours. Representatives are found through a grid of cells at least m wide on at most two axes.
+and, where values are interpolated, those that a cone can reach, with their distances. A list of neighbours is a piece
+of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
+Representatives are found through a grid of cells at least m wide on at most two axes.
 """
 
 import math
@@ -20,12 +21,15 @@ from kernelrl.core.kernels import kernel_weight
 from kernelrl.core.metrics import squared_distances
 
 __all__ = [
+    "DEGREE",
+    "START",
     "Near",
     "Representatives",
     "copy_place",
     "find",
     "find_or_add",
     "grow_representatives",
+    "list_of",
     "nearest",
     "new_representatives",
     "representative_room",
@@ -34,13 +38,17 @@ __all__ = [
 ]
 
 
-class Near(NamedTuple):
-    """Lists of neighbours; entries behind `degree` are zero."""
+START, DEGREE, SPACE = range(3)
+LEAST = 16  # a multiple of what sums of rows take at once; entries behind a list's end are zero
 
-    index: np.ndarray  # (U, M) uint32
-    amount: np.ndarray  # (U, M) weight, or distance
-    degree: np.ndarray  # (U,)
-    widest: np.ndarray  # (1,) the largest degree
+
+class Near(NamedTuple):
+    """Lists of neighbours."""
+
+    span: np.ndarray  # (3, U) START of a list, DEGREE: number of entries, SPACE there is for them
+    index: np.ndarray  # (entries,) uint32
+    amount: np.ndarray  # (entries,) weight, or distance
+    used: np.ndarray  # (2,) entries in use, and those of them that no list has left behind
 
 
 class Representatives(NamedTuple):
@@ -63,32 +71,43 @@ class Representatives(NamedTuple):
     here: np.ndarray  # (d,) scratch
 
 
-def new_near(capacity, width):
-    """No neighbours, and room for `width` each."""
-    index = np.zeros((capacity, width), np.uint32)
-    return Near(index, np.zeros((capacity, width)), np.zeros(capacity, np.int64), np.zeros(1, np.int64))
+def new_near(capacity, entries):
+    """Empty lists for at most `capacity` representatives."""
+    index = np.zeros(entries, np.uint32)
+    return Near(np.zeros((3, capacity), np.int64), index, np.zeros(entries), np.zeros(2, np.int64))
 
 
-def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=64, width=64):
+def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=64):
     """No representatives yet, for embeddings in the box [low, high] (d,); `bounded` tells whether a grid is allowed."""
     grid = new_grid(low, high, merge if bounded else math.inf)
     return Representatives(
         float(merge), int(limit), float(cone_reach), grid, np.full(int(grid[CELLS].prod()), -1, np.int64),
         np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), np.zeros(2, np.int64),
-        new_near(capacity, width), new_near(capacity if cone_reach > 0 else 0, width),
+        new_near(capacity, LEAST), new_near(capacity if cone_reach > 0 else 0, LEAST),
         np.full(len(low) + 2, -1.0), np.zeros(1), np.zeros(len(low)),
     )  # fmt: skip
 
 
-def grow_near(near, capacity, coming):
-    """The same lists for `capacity` representatives, with room for `coming` more neighbours each."""
-    width = near.index.shape[1]
-    if near.widest[0] + coming > width:
-        width = more(max(width, int(near.widest[0]) + coming)) // 4 * 4
+@compiled
+def entries_for(near, number, coming):
+    """How many entries lists may need when `coming` representatives join `number` others.
+
+    A list of n entries with space c then needs at most n + coming, and on the way there it takes pieces of twice, four
+    times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may come to hold all of them.
+    """
+    old = 4 * near.used[1] + number * (4 * coming + 2 * LEAST)
+    return old + coming * (4 * (number + coming) + 2 * LEAST)
+
+
+def grow_near(near, capacity, number, coming):
+    """The same lists for `capacity` representatives, with room for `coming` more."""
+    entries, needed = near.index.size, int(near.used[0]) + entries_for(near, number, coming)
+    if needed > entries:
+        entries = more(needed)
     return near._replace(
-        index=lengthen(lengthen(near.index, capacity, 0), width, 1),
-        amount=lengthen(lengthen(near.amount, capacity, 0), width, 1),
-        degree=lengthen(near.degree, capacity, 0),
+        span=lengthen(near.span, capacity, 1),
+        index=lengthen(near.index, entries, 0),
+        amount=lengthen(near.amount, entries, 0),
     )
 
 
@@ -100,16 +119,23 @@ def grow_representatives(reps, coming):
     return reps._replace(
         following=lengthen(reps.following, capacity, 0, -1),
         points=lengthen(reps.points, capacity, 0),
-        weights=grow_near(reps.weights, capacity, coming),
-        cones=grow_near(reps.cones, capacity, coming) if reps.cone_reach > 0 else reps.cones,
+        weights=grow_near(reps.weights, capacity, int(reps.number[0]), coming),
+        cones=grow_near(reps.cones, capacity, int(reps.number[0]), coming) if reps.cone_reach > 0 else reps.cones,
     )
 
 
+@inner
+def near_room(near, number, coming):
+    """Whether `coming` more representatives fit into the lists."""
+    return near.index.size - near.used[0] >= entries_for(near, number, coming)
+
+
 @compiled
-def representative_room(reps):
-    """How many more representatives fit."""
-    room = min(reps.following.size - reps.number[0], reps.weights.index.shape[1] - reps.weights.widest[0])
-    return min(room, reps.cones.index.shape[1] - reps.cones.widest[0])
+def representative_room(reps, coming):
+    """Whether `coming` more representatives fit."""
+    number = reps.number[0]
+    fits = reps.following.size - number >= coming and near_room(reps.weights, number, coming)
+    return fits and (reps.cone_reach <= 0.0 or near_room(reps.cones, number, coming))
 
 
 @inner
@@ -195,13 +221,27 @@ def find_or_add(reps, settings, u):
 
 
 @inner
+def list_of(near, u):
+    """First entry of the list of `u`, and the one after its last."""
+    return near.span[START, u], near.span[START, u] + near.span[DEGREE, u]
+
+
+@inner
 def append_neighbour(near, u, v, amount):
     """Add `v` to the list of `u`."""
-    j = near.degree[u]
-    near.index[u, j] = v
-    near.amount[u, j] = amount
-    near.degree[u] = j + 1
-    near.widest[0] = max(near.widest[0], j + 1)
+    start, degree, space = near.span[START, u], near.span[DEGREE, u], near.span[SPACE, u]
+    if degree == space:
+        near.span[START, u] = near.used[0]
+        near.span[SPACE, u] = max(LEAST, 2 * space)
+        near.used[0] += near.span[SPACE, u]
+        near.used[1] += near.span[SPACE, u] - space
+        for j in range(degree):
+            near.index[near.span[START, u] + j] = near.index[start + j]
+            near.amount[near.span[START, u] + j] = near.amount[start + j]
+        start = near.span[START, u]
+    near.index[start + degree] = v
+    near.amount[start + degree] = amount
+    near.span[DEGREE, u] = degree + 1
 
 
 @inner
@@ -231,22 +271,11 @@ def copy_place(reps, u, out):
 
 
 @compiled
-def count_neighbours(reps, settings):
-    """The largest number of neighbours that any representative has under these settings."""
-    widest = 0
-    for u in range(reps.number[0]):
-        degree, x = 0, reps.here
-        copy_place(reps, u, x)
-        for v in range(reps.number[0]):
-            degree += square_to(reps, settings.space, v, x) <= settings.reach * settings.reach
-        widest = max(widest, degree)
-    return widest
-
-
-@compiled
 def weigh_anew(reps, settings):
-    """Make all lists of weights anew; they must be empty and wide enough."""
+    """Make all lists of weights, which must be empty, anew; return whether there was room for them."""
     for u in range(reps.number[0]):
+        if reps.weights.index.size - reps.weights.used[0] < 4 * reps.number[0] + 2 * LEAST:
+            return False
         x = reps.here
         copy_place(reps, u, x)
         for v in range(reps.number[0]):
@@ -254,11 +283,15 @@ def weigh_anew(reps, settings):
             if square <= settings.reach * settings.reach:
                 weight = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
                 append_neighbour(reps.weights, u, v, weight)
+    return True
 
 
 def reweigh(reps, settings, coming):
-    """The same set with the weights of another bandwidth, and room for `coming` more neighbours each."""
-    width = (count_neighbours(reps, settings) + coming + 3) // 4 * 4
-    reps = reps._replace(weights=new_near(reps.following.size, width))
-    weigh_anew(reps, settings)
-    return reps
+    """The same set with the weights of another bandwidth, and room for `coming` more representatives."""
+    number, capacity = int(reps.number[0]), reps.following.size
+    most = 4 * LEAST * (number + 1)
+    while True:
+        reps = reps._replace(weights=new_near(capacity, most))
+        if weigh_anew(reps, settings):
+            return grow_representatives(reps, coming)
+        most *= 2

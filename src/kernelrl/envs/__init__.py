@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 if TYPE_CHECKING:
+    from kernelrl.envs.optimal import OptimalValues, solve
     from kernelrl.envs.ramp import Ramp
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
-__all__ = ["Ramp", "TwinRooms", "register", "twin_rooms_fold"]
+__all__ = ["OptimalValues", "Ramp", "TwinRooms", "register", "solve", "twin_rooms_fold"]
 
 # Gymnasium's name → entry point and time limit.
 ENVIRONMENTS = {
@@ -37,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from kernelrl.envs import ramp
 
         return ramp.Ramp
+    if name in ("OptimalValues", "solve"):
+        from kernelrl.envs import optimal
+
+        return getattr(optimal, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

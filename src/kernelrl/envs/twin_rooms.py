@@ -29,6 +29,7 @@ from kernelrl.core.compile import compiled
 from kernelrl.core.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
 from kernelrl.core.stream import normal, seed_stream, uniform
 from kernelrl.envs.interface import advance, reset
+from kernelrl.envs.motion import Motion
 
 __all__ = ["TwinRooms", "TwinRoomsDynamics", "draw", "make_dynamics", "twin_rooms_fold"]
 
@@ -218,6 +219,30 @@ class TwinRooms(gym.Env[Floats, np.int64]):
             gym.logger.warn('render() draws nothing without a render_mode; make the environment with "rgb_array".')
             return None
         return draw(self.dynamics, self._current())
+
+    def motion(self) -> Motion:
+        """How it moves, for computing its optimal values; the equations are those of `advance_twin_rooms`."""
+        env = self.dynamics
+        half, moves = 0.5 * env.wall, env.move * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        goals = np.array([[env.goal_x, env.goal_y], [env.goal_x + 1.0, env.goal_y]])
+
+        def room(x: Floats) -> NDArray[np.int64]:
+            return (x[:, 0] >= 1.0).astype(np.int64)
+
+        def reward(x: Floats, a: int) -> Floats:
+            r: Floats = np.maximum(0.0, 1.0 - np.linalg.norm(x - goals[room(x)], axis=1) / env.radius)
+            return r
+
+        return Motion(
+            low=np.array([[0.0, 0.0], [1.0 + half, 0.0]]),
+            high=np.array([[1.0 - half, 1.0], [2.0, 1.0]]),
+            noise=np.array([env.noise, env.noise]),
+            actions=("right", "left", "up", "down"),
+            room=room,
+            move=lambda x, a: x + moves[a],
+            reward=reward,
+            starts=np.array([[env.start_x, env.start_y], [env.start_x + 1.0, env.start_y]]),
+        )
 
     def _current(self) -> Floats:
         if self._state is None:

@@ -1,0 +1,228 @@
+"""Adaptive Q-learning (Sinclair, Banerjee and Yu 2019), for finitely many actions.
+
+For each step and action the box of states is divided into balls, smaller ones where there are more visits.
+
+Balls are boxes: balls of the maximum norm, in units in which the box of states is the unit box and its radius 1. A ball
+that splits is halved along every axis, into 2^d balls of half its radius; at depth k the radius is 2^-k. The first ball
+has Q = cap_h. After a transition from x to y by action a at step h, the ball of (h, a) that holds x has n visits, this
+one included, and with the learning rate α = (H+1)/(H+n)
+
+    Q ← (1-α)·Q + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
+    if n ≥ (1/radius)² = 4^k:  the ball splits; its children take over Q and n
+
+so the first ball splits on its first visit. The ball is updated before it splits ("after": the split comes after the
+update); "before" splits first, and the children take over the value from before the update, as the authors ran it.
+
+A state is found by the binary digits of its place in the box: digit k of each coordinate says in which half of a ball
+of depth k it lies. A ball holds its lower faces, and the last one of an axis its upper face, too.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.algorithms.interface import (
+    begin_episode,
+    choose,
+    end_episode,
+    grow,
+    has_room,
+    largest,
+    observe,
+    pick_largest,
+    read_bonuses,
+    read_counts,
+    read_q,
+    read_values,
+)
+from kernelrl.core.buckets import lengthen, more
+from kernelrl.core.compile import inner
+from kernelrl.core.optimism import Optimism, bonus_at
+
+__all__ = ["AdaptiveTrees", "leaves", "new_adaptive_ql"]
+
+DIGITS = 30  # a ball of depth 30 would need 4^29 visits
+VALUE, VISITS, ENOUGH = range(3)
+
+
+class AdaptiveSettings(NamedTuple):
+    """The hyper-parameters of adaptive Q-learning; made by `new_adaptive_ql` only."""
+
+    horizon: int  # H
+    actions: int  # A
+    split_first: bool
+    low: np.ndarray  # (d,)
+    inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
+    optimism: Optimism
+
+
+class AdaptiveTrees(NamedTuple):
+    """The state of adaptive Q-learning: H·A trees of balls. The first ball of (h, a) is number h·A + a."""
+
+    settings: AdaptiveSettings
+    stream: np.ndarray  # (4,) the agent's own random stream
+    child: np.ndarray  # (balls,) number of the first of the 2^d children, or -1
+    balls: np.ndarray  # (balls, 3) Q, visits, visits at which it splits
+    used: np.ndarray  # (1,) number of balls
+    buffer: np.ndarray  # (2, d) scratch: binary digits of a state and of a next state
+    scratch: np.ndarray  # (A,) Q of each action
+
+
+def new_adaptive_ql(horizon, actions, split_first, low, high, optimism, stream):
+    """The state before any data, for states in the box [low, high] (d,)."""
+    width = high - low
+    inverse = np.where(width > 0, 1.0 / np.where(width > 0, width, 1.0), 0.0)
+    settings = AdaptiveSettings(int(horizon), int(actions), bool(split_first), low.copy(), inverse, optimism)
+    roots = horizon * actions
+    room = roots + 4 * horizon * 2**low.size
+    balls = np.zeros((room, 3))
+    balls[:roots, VALUE] = np.repeat(optimism.cap[:-1], actions)
+    balls[:roots, ENOUGH] = 1.0
+    return AdaptiveTrees(
+        settings, stream, np.full(room, -1, np.int32), balls, np.array([roots]), np.zeros((2, low.size), np.int64),
+        np.zeros(actions),
+    )  # fmt: skip
+
+
+@has_room.implement(AdaptiveTrees)
+def has_room_adaptive(model):
+    return model.child.size - model.used[0] >= model.settings.horizon << model.settings.low.size
+
+
+@grow.implement_plain(AdaptiveTrees)
+def grow_adaptive(model):
+    room = more(model.child.size)
+    return model._replace(child=lengthen(model.child, room, 0, -1), balls=lengthen(model.balls, room, 0))
+
+
+@begin_episode.implement(AdaptiveTrees)
+def begin_adaptive(model):
+    return None
+
+
+@end_episode.implement(AdaptiveTrees)
+def end_adaptive(model):
+    return None
+
+
+@inner
+def locate(settings, state, place):
+    """The first DIGITS binary digits of each coordinate of `state` in the unit box into `place` (d,)."""
+    for j in range(place.size):
+        u = np.int64((state[j] - settings.low[j]) * settings.inverse[j] * 2.0**DIGITS)
+        place[j] = min(u, 2**DIGITS - 1)
+
+
+@inner
+def leaf(child, ball, place):
+    """The undivided ball within `ball`, a first one, that holds a located state."""
+    ball, k = np.int64(ball), DIGITS
+    while child[ball] >= 0:
+        k -= 1
+        half = 0
+        for j in range(place.size):
+            half = 2 * half + ((place[j] >> k) & 1)
+        ball = child[ball] + half
+    return ball
+
+
+@inner
+def values_at(model, place, h, q):
+    """Q_h of a located state into `q` (A,)."""
+    for a in range(q.size):
+        q[a] = model.balls[leaf(model.child, h * q.size + a, place), VALUE]
+
+
+@inner
+def split(model, ball):
+    """Divide a ball; its children take over its value and visits."""
+    first, balls = model.used[0], model.balls
+    children = 1 << model.settings.low.size
+    for i in range(first, first + children):
+        balls[i, VALUE], balls[i, VISITS], balls[i, ENOUGH] = (
+            balls[ball, VALUE], balls[ball, VISITS], 4.0 * balls[ball, ENOUGH],
+        )  # fmt: skip
+    model.child[ball] = first
+    model.used[0] = first + children
+
+
+@choose.implement(AdaptiveTrees, inline=True)
+def choose_adaptive(model, state, h):
+    locate(model.settings, state, model.buffer[0])
+    values_at(model, model.buffer[0], h, model.scratch)
+    return pick_largest(model.scratch, model.stream)
+
+
+@observe.implement(AdaptiveTrees, inline=True)
+def observe_adaptive(model, state, action, reward, next_state, h, terminated):
+    settings, balls, H = model.settings, model.balls, model.settings.horizon
+    G = reward
+    if h + 1 < H and not terminated:
+        locate(settings, next_state, model.buffer[1])
+        values_at(model, model.buffer[1], h + 1, model.scratch)
+        G += min(settings.optimism.cap[h + 1], largest(model.scratch))
+    locate(settings, state, model.buffer[0])
+    ball = leaf(model.child, h * settings.actions + action, model.buffer[0])
+    n = balls[ball, VISITS] + 1.0
+    balls[ball, VISITS] = n
+    full = n >= balls[ball, ENOUGH]
+    if full and settings.split_first:
+        split(model, ball)
+    alpha = (H + 1.0) / (H + n)
+    balls[ball, VALUE] = (1.0 - alpha) * balls[ball, VALUE] + alpha * (G + bonus_at(settings.optimism, h, n))
+    if full and not settings.split_first:
+        split(model, ball)
+
+
+@read_q.implement(AdaptiveTrees)
+def read_q_adaptive(model, state, h, out):
+    locate(model.settings, state, model.buffer[0])
+    values_at(model, model.buffer[0], h, out)
+
+
+@read_values.implement(AdaptiveTrees)
+def read_values_adaptive(model, state, h):
+    locate(model.settings, state, model.buffer[0])
+    values_at(model, model.buffer[0], h, model.scratch)
+    return min(model.settings.optimism.cap[h], largest(model.scratch))
+
+
+@inner
+def visits_at(model, place, h, out):
+    """Visits of the balls that hold a located state into `out` (A,)."""
+    for a in range(out.size):
+        out[a] = model.balls[leaf(model.child, h * out.size + a, place), VISITS]
+
+
+@read_counts.implement(AdaptiveTrees)
+def read_counts_adaptive(model, state, h, out):
+    locate(model.settings, state, model.buffer[0])
+    visits_at(model, model.buffer[0], h, out)
+
+
+@read_bonuses.implement(AdaptiveTrees)
+def read_bonuses_adaptive(model, state, h, out):
+    locate(model.settings, state, model.buffer[0])
+    visits_at(model, model.buffer[0], h, out)
+    for a in range(out.size):
+        out[a] = bonus_at(model.settings.optimism, h, out[a])
+
+
+def leaves(model, ball):
+    """The undivided balls within a first one: lower corners (n, d) and sides (n,) in the unit box, and numbers (n,).
+
+    Plain Python, for reading out.
+    """
+    d = model.settings.low.size
+    waiting, found = [(ball, np.zeros(d), 1.0)], []
+    while waiting:
+        number, corner, side = waiting.pop()
+        first = int(model.child[number])
+        if first < 0:
+            found.append((corner, side, number))
+            continue
+        for i in range(2**d):
+            digits = np.array([(i >> (d - 1 - j)) & 1 for j in range(d)])
+            waiting.append((first + i, corner + 0.5 * side * digits, 0.5 * side))
+    corners, sides, numbers = zip(*found, strict=True)
+    return np.array(corners), np.array(sides), np.array(numbers)

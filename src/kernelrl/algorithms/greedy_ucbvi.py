@@ -1,0 +1,135 @@
+"""Greedy-UCBVI on a grid (Efroni et al. 2019): UCBVI with one step of planning at each visited cell.
+
+With V_h = cap_h at first, at the cell x of each visited state of step h
+
+    Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a))              from the data before this transition
+    a          = argmax Q_h(x, ·)
+    V_h(x)     ← min(V_h(x), max_a Q_h(x, a))
+
+which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, B_h(0)). Read-outs are of the current
+data; `values` is the stored V_h.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.algorithms.interface import (
+    begin_episode,
+    choose,
+    end_episode,
+    grow,
+    has_room,
+    observe,
+    pick_largest,
+    read_bonuses,
+    read_counts,
+    read_q,
+    read_values,
+)
+from kernelrl.algorithms.ucbvi import CountSettings, pool_of
+from kernelrl.core.compile import inner
+from kernelrl.core.counts import (
+    VISITS,
+    Counts,
+    add_transition,
+    blocks_left,
+    grow_counts,
+    new_counts,
+    pair_of,
+    targets,
+)
+from kernelrl.core.grid import cell_of
+from kernelrl.core.optimism import bonus_at
+
+__all__ = ["GridGreedyUCBVI", "new_greedy_ucbvi"]
+
+
+class GridGreedyUCBVI(NamedTuple):
+    """The state of Greedy-UCBVI."""
+
+    settings: CountSettings
+    counts: Counts
+    stream: np.ndarray  # (4,) the agent's own random stream
+    V: np.ndarray  # (H+1, X)
+    scratch: np.ndarray  # (A,) Q of each action
+    memo: np.ndarray  # (3,) cell, step and number of transitions of the last choice
+    best: np.ndarray  # (1,) the largest Q then
+
+
+def new_greedy_ucbvi(horizon, actions, stationary, grid, optimism, stream):
+    """The state before any data."""
+    settings = CountSettings(int(horizon), int(actions), bool(stationary), 0, grid, optimism)
+    counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
+    V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
+    return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
+
+
+@has_room.implement(GridGreedyUCBVI)
+def has_room_greedy_ucbvi(model):
+    return blocks_left(model.counts) >= model.settings.horizon
+
+
+@grow.implement_plain(GridGreedyUCBVI)
+def grow_greedy_ucbvi(model):
+    return model._replace(counts=grow_counts(model.counts))
+
+
+@begin_episode.implement(GridGreedyUCBVI)
+def begin_greedy_ucbvi(model):
+    return None
+
+
+@end_episode.implement(GridGreedyUCBVI)
+def end_greedy_ucbvi(model):
+    return None
+
+
+@inner
+def targets_at(model, x, h, q):
+    """Q_h(x, ·) into `q` (A,); return the largest."""
+    p = pair_of(model.counts, model.settings.actions, pool_of(model.settings, h), x, 0)
+    return targets(model.counts, model.settings.optimism, p, h, model.V[h + 1], q)
+
+
+@choose.implement(GridGreedyUCBVI, inline=True)
+def choose_greedy_ucbvi(model, state, h):
+    x = cell_of(model.settings.grid, state)
+    model.best[0] = targets_at(model, x, h, model.scratch)
+    model.memo[0], model.memo[1], model.memo[2] = x, h, model.counts.number[1]
+    return pick_largest(model.scratch, model.stream)
+
+
+@observe.implement(GridGreedyUCBVI, inline=True)
+def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
+    settings, memo, counts = model.settings, model.memo, model.counts
+    x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
+    if not (memo[0] == x and memo[1] == h and memo[2] == counts.number[1]):  # `choose` has not computed it
+        model.best[0] = targets_at(model, x, h, model.scratch)
+    model.V[h, x] = min(model.V[h, x], model.best[0])
+    add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated)
+
+
+@read_q.implement(GridGreedyUCBVI)
+def read_q_greedy_ucbvi(model, state, h, out):
+    targets_at(model, cell_of(model.settings.grid, state), h, out)
+
+
+@read_values.implement(GridGreedyUCBVI)
+def read_values_greedy_ucbvi(model, state, h):
+    return model.V[h, cell_of(model.settings.grid, state)]
+
+
+@read_counts.implement(GridGreedyUCBVI)
+def read_counts_greedy_ucbvi(model, state, h, out):
+    x, counts = cell_of(model.settings.grid, state), model.counts
+    for a in range(out.size):
+        out[a] = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
+
+
+@read_bonuses.implement(GridGreedyUCBVI)
+def read_bonuses_greedy_ucbvi(model, state, h, out):
+    x, counts = cell_of(model.settings.grid, state), model.counts
+    for a in range(out.size):
+        n = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
+        out[a] = bonus_at(model.settings.optimism, h, n)

@@ -1,0 +1,139 @@
+"""OptQL on a grid (Jin, Allen-Zhu, Bubeck and Jordan 2018): Q-learning with a bonus, one table a step.
+
+Q_h = cap_h at first. After a transition from cell x to cell y by action a at step h, with n visits of (h, x, a) so far,
+this one included, and the learning rate α = (H+1)/(H+n),
+
+    Q_h(x, a) ← (1-α)·Q_h(x, a) + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
+
+or, with the bonus after the update,
+
+    E_h(x, a) ← (1-α)·E_h(x, a) + α·[r + V_{h+1}(y)],   Q_h(x, a) = E_h(x, a) + B_h(n)
+
+The first visit has α = 1, so what E was before does not matter.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.algorithms.interface import (
+    begin_episode,
+    choose,
+    end_episode,
+    grow,
+    has_room,
+    largest,
+    observe,
+    pick_largest,
+    read_bonuses,
+    read_counts,
+    read_q,
+    read_values,
+)
+from kernelrl.core.compile import inner
+from kernelrl.core.grid import Grid, cell_of
+from kernelrl.core.optimism import Optimism, bonus_at
+
+__all__ = ["GridOptQL", "new_opt_ql"]
+
+
+class OptQLSettings(NamedTuple):
+    """The hyper-parameters of OptQL; made by `new_opt_ql` only."""
+
+    horizon: int  # H
+    after: bool  # the bonus comes after the update
+    grid: Grid
+    optimism: Optimism
+
+
+class GridOptQL(NamedTuple):
+    """The state of OptQL."""
+
+    settings: OptQLSettings
+    stream: np.ndarray  # (4,) the agent's own random stream
+    N: np.ndarray  # (H, X, A) visits
+    Q: np.ndarray  # (H, X, A)
+    E: np.ndarray  # (H, X, A) Q without the bonus; of size 0 if the bonus is in the target
+
+
+def new_opt_ql(horizon, actions, after, grid, optimism, stream):
+    """The state before any data."""
+    settings = OptQLSettings(int(horizon), bool(after), grid, optimism)
+    shape = (horizon, grid.cells, actions)
+    Q = np.empty(shape)
+    Q[:] = optimism.cap[:-1, None, None]
+    return GridOptQL(settings, stream, np.zeros(shape), Q, np.zeros(shape if after else (0, 0, 0)))
+
+
+@has_room.implement(GridOptQL)
+def has_room_opt_ql(model):
+    return True
+
+
+@grow.implement_plain(GridOptQL)
+def grow_opt_ql(model):
+    return model
+
+
+@begin_episode.implement(GridOptQL)
+def begin_opt_ql(model):
+    return None
+
+
+@end_episode.implement(GridOptQL)
+def end_opt_ql(model):
+    return None
+
+
+@inner
+def value_of(model, x, h):
+    """V_h at cell `x`."""
+    return min(model.settings.optimism.cap[h], largest(model.Q[h, x]))
+
+
+@choose.implement(GridOptQL, inline=True)
+def choose_opt_ql(model, state, h):
+    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
+
+
+@observe.implement(GridOptQL, inline=True)
+def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
+    settings = model.settings
+    x, H = cell_of(settings.grid, state), settings.horizon
+    G = reward
+    if h + 1 < H and not terminated:
+        G += value_of(model, cell_of(settings.grid, next_state), h + 1)
+    n = model.N[h, x, action] + 1.0
+    model.N[h, x, action] = n
+    alpha, bonus = (H + 1.0) / (H + n), bonus_at(settings.optimism, h, n)
+    if settings.after:
+        model.E[h, x, action] = (1.0 - alpha) * model.E[h, x, action] + alpha * G
+        model.Q[h, x, action] = model.E[h, x, action] + bonus
+    else:
+        model.Q[h, x, action] = (1.0 - alpha) * model.Q[h, x, action] + alpha * (G + bonus)
+
+
+@read_q.implement(GridOptQL)
+def read_q_opt_ql(model, state, h, out):
+    x = cell_of(model.settings.grid, state)
+    for a in range(out.size):
+        out[a] = model.Q[h, x, a]
+
+
+@read_values.implement(GridOptQL)
+def read_values_opt_ql(model, state, h):
+    return value_of(model, cell_of(model.settings.grid, state), h)
+
+
+@read_counts.implement(GridOptQL)
+def read_counts_opt_ql(model, state, h, out):
+    x = cell_of(model.settings.grid, state)
+    for a in range(out.size):
+        out[a] = model.N[h, x, a]
+
+
+@read_bonuses.implement(GridOptQL)
+def read_bonuses_opt_ql(model, state, h, out):
+    x = cell_of(model.settings.grid, state)
+    for a in range(out.size):
+        out[a] = bonus_at(model.settings.optimism, h, model.N[h, x, a])

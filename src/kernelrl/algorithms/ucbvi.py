@@ -1,0 +1,221 @@
+"""UCBVI on a grid (Azar, Osband and Munos 2017): optimistic planning on the counts of transitions between cells.
+
+Backwards in h, with V_H = 0, at every cell x visited so far
+
+    Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)),   V_h(x) = min(cap_h, max_a Q_h(x, a))
+
+A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `core.optimism` for caps and
+bonuses). The plan is made in `begin_episode` from all data before it ("episode"), also after each transition ("step"),
+or only when the visits of the pair just observed have reached twice what they were in the last plan ("doubling"; so on
+a pair's first visit). Choices and read-outs, counts included, are those of the last plan.
+
+Nothing is computed anew that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
+since the last plan and the cells from which a cell was reached whose V_{h+1} has changed. The result is that of a full
+plan, to the last bit.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.algorithms.interface import (
+    begin_episode,
+    choose,
+    end_episode,
+    grow,
+    has_room,
+    largest,
+    observe,
+    pick_largest,
+    read_bonuses,
+    read_counts,
+    read_q,
+    read_values,
+)
+from kernelrl.core.compile import inner
+from kernelrl.core.counts import (
+    BLOCK,
+    VISITS,
+    Counts,
+    add_transition,
+    blocks_left,
+    grow_counts,
+    new_counts,
+    pair_of,
+    tally,
+    targets,
+    untried,
+)
+from kernelrl.core.grid import Grid, cell_of
+from kernelrl.core.optimism import Optimism, bonus_at
+
+__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of"]
+
+EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
+
+
+class CountSettings(NamedTuple):
+    """The hyper-parameters of the algorithms that count; made by their `new_…` only."""
+
+    horizon: int  # H
+    actions: int  # A
+    stationary: bool
+    replan: int
+    grid: Grid
+    optimism: Optimism
+
+
+class GridUCBVI(NamedTuple):
+    """The state of UCBVI."""
+
+    settings: CountSettings
+    counts: Counts
+    stream: np.ndarray  # (4,) the agent's own random stream
+    Q: np.ndarray  # (H, X, A)
+    V: np.ndarray  # (H+1, X)
+    N: np.ndarray  # (pools, X, A) visits in the last plan
+    plans: np.ndarray  # (1,) number of plans
+    origins: np.ndarray  # (pools, X) first block of the cells from which a cell was reached, or -1
+    queued: np.ndarray  # (H, X) whether a cell is in the queue
+    queue: np.ndarray  # (H, X+1) cells to be computed anew; the last place is scratch
+    length: np.ndarray  # (H,) how many
+
+
+def new_ucbvi(horizon, actions, stationary, replan, grid, optimism, stream):
+    """The state before any data."""
+    settings = CountSettings(int(horizon), int(actions), bool(stationary), int(replan), grid, optimism)
+    X, pools = grid.cells, 1 if stationary else horizon
+    Q = np.empty((horizon, X, actions))
+    Q[:] = untried(optimism)[:, None, None]
+    V = np.repeat(optimism.cap[:, None], X, axis=1)
+    return GridUCBVI(
+        settings, new_counts(pools, X, actions, 4 * horizon), stream, Q, V, np.zeros((pools, X, actions)),
+        np.zeros(1, np.int64), np.full((pools, X), -1, np.int32),
+        np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
+    )  # fmt: skip
+
+
+@has_room.implement(GridUCBVI)
+def has_room_ucbvi(model):
+    # A transition takes a block for its successor and one for the way back, at most.
+    return blocks_left(model.counts) >= 2 * model.settings.horizon
+
+
+@grow.implement_plain(GridUCBVI)
+def grow_ucbvi(model):
+    return model._replace(counts=grow_counts(model.counts))
+
+
+@inner
+def pool_of(settings, h):
+    """The pool of data that step `h` uses."""
+    return 0 if settings.stationary else h
+
+
+@inner
+def enqueue(queued, queue, n, x):
+    """Put cell `x` into the queue of length `n` unless it is there; return the new length."""
+    queue[n] = x  # without a branch, since that could not be foreseen
+    n += not queued[x]
+    queued[x] = True
+    return n
+
+
+@inner
+def enqueue_list(counts, queued, queue, n, b):
+    """The same with all cells in the blocks from `b` on."""
+    while b >= 0:
+        for j in range(BLOCK):
+            n = enqueue(queued, queue, n, counts.successor[b, j])
+        b = np.int64(counts.following[b])
+    return n
+
+
+@inner
+def plan_step(model, h):
+    """Q_h and V_h at the cells in the queue."""
+    settings, counts, pool = model.settings, model.counts, pool_of(model.settings, h)
+    for i in range(model.length[h]):
+        x = np.int64(model.queue[h, i])
+        model.queued[h, x] = False
+        p = pair_of(counts, settings.actions, pool, x, 0)
+        value = min(
+            settings.optimism.cap[h], targets(counts, settings.optimism, p, h, model.V[h + 1], model.Q[h, x])
+        )  # fmt: skip
+        if value != model.V[h, x]:
+            model.V[h, x] = value
+            if h > 0:
+                b = np.int64(model.origins[pool_of(settings, h - 1), x])
+                n = model.length[h - 1]
+                model.length[h - 1] = enqueue_list(counts, model.queued[h - 1], model.queue[h - 1], n, b)
+        if pool == h:  # once for each pool
+            for a in range(settings.actions):
+                model.N[pool, x, a] = counts.pairs[p + a, VISITS]
+    model.length[h] = 0
+
+
+@inner
+def plan(model):
+    """Plan on all data."""
+    for h in range(model.settings.horizon - 1, -1, -1):
+        plan_step(model, h)
+    model.plans[0] += 1
+
+
+@begin_episode.implement(GridUCBVI)
+def begin_ucbvi(model):
+    if model.settings.replan != DOUBLING or model.plans[0] == 0:
+        plan(model)
+
+
+@end_episode.implement(GridUCBVI)
+def end_ucbvi(model):
+    return None
+
+
+@choose.implement(GridUCBVI, inline=True)
+def choose_ucbvi(model, state, h):
+    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
+
+
+@observe.implement(GridUCBVI)
+def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
+    settings, counts = model.settings, model.counts
+    x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
+    if add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated):
+        tally(counts, model.origins[pool], y, x)
+    first, last = (0, settings.horizon) if settings.stationary else (h, h + 1)
+    for step in range(first, last):
+        model.length[step] = enqueue(model.queued[step], model.queue[step], model.length[step], x)
+    if settings.replan == EACH_EPISODE:
+        return
+    n = counts.pairs[pair_of(counts, settings.actions, pool, x, action), VISITS]
+    if settings.replan == EACH_STEP or n >= 2.0 * model.N[pool, x, action]:
+        plan(model)
+
+
+@read_q.implement(GridUCBVI)
+def read_q_ucbvi(model, state, h, out):
+    x = cell_of(model.settings.grid, state)
+    for a in range(out.size):
+        out[a] = model.Q[h, x, a]
+
+
+@read_values.implement(GridUCBVI)
+def read_values_ucbvi(model, state, h):
+    q = model.Q[h, cell_of(model.settings.grid, state)]
+    return min(model.settings.optimism.cap[h], largest(q))
+
+
+@read_counts.implement(GridUCBVI)
+def read_counts_ucbvi(model, state, h, out):
+    x = cell_of(model.settings.grid, state)
+    for a in range(out.size):
+        out[a] = model.N[pool_of(model.settings, h), x, a]
+
+
+@read_bonuses.implement(GridUCBVI)
+def read_bonuses_ucbvi(model, state, h, out):
+    x = cell_of(model.settings.grid, state)
+    for a in range(out.size):
+        out[a] = bonus_at(model.settings.optimism, h, model.N[pool_of(model.settings, h), x, a])

@@ -1,0 +1,307 @@
+"""Optimal values of our environments, by dynamic programming on a grid.
+
+For an environment that moves as `Motion` says, with Z_h the expected value of aiming at z before noise and clipping,
+
+    Z_h(z)   = E[V_h(clip(z + ε))]                              noise: one axis after the other
+    Q_h(x,a) = r(x, a) + Z_{h+1}(m(x, a)),   V_h(x) = max_a Q_h(x, a),   Z_H = 0
+
+V_h is held on a grid of each room and read between its points by cubic splines. The expectation is Gauss–Hermite
+quadrature of the clipped function: a node that the noise throws beyond a wall reads the value at the wall. Z_h is
+smooth and no longer changes farther than `MARGIN` standard deviations behind a wall, so its grid ends there; it is all
+that is kept, since r and m are known exactly.
+
+The grid is refined by half, and the nodes with it, until no value V_h at a point of the coarser grid changes by more
+than the tolerance. The error falls with the square of the cell width, so what is left is about 0.8 of that change, and
+less at the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import json as json_format
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import make_interp_spline
+from scipy.ndimage import map_coordinates, spline_filter
+from scipy.special import roots_hermitenorm
+
+from kernelrl.core.compile import cache_dir
+from kernelrl.envs import ENVIRONMENTS
+from kernelrl.envs.motion import Motion
+from kernelrl.rollout import compiled_dynamics, time_limit
+
+__all__ = ["OptimalValues", "motion_of", "solve", "solve_command"]
+
+Floats = NDArray[np.float64]
+FEWEST_CELLS = 128  # along each axis of a room, to begin with; a power of two, so that halves can be added often
+MOST_POINTS = 2_000_000  # of the grid of one room
+MARGIN = 7.0
+SOLVED: dict[str, OptimalValues] = {}
+
+
+@dataclass(frozen=True)
+class OptimalValues:
+    """The optimal values of an environment with its time limit; steps count from 0."""
+
+    horizon: int
+    """H, the number of steps of an episode."""
+    tolerance: float
+    """What was asked for."""
+    change: float
+    """The largest change of any value in the last refinement of the grid."""
+    cells: int
+    """Cells along each axis of a room's grid."""
+    start_value: float
+    """V*_0, the mean over the start states."""
+    motion: Motion = field(repr=False)
+    coefficients: NDArray[np.float32] = field(repr=False)
+    """(rooms, H-1, …) spline coefficients of Z_1 … Z_{H-1} on each room's grid."""
+
+    def q_values(self, states: ArrayLike, step: int) -> Floats:
+        """(n, A) Q*_h at `states` (n, d)."""
+        x, motion = self._check(states), self.motion
+        if not 0 <= step < self.horizon or step != int(step):
+            raise ValueError(f"step must be one of 0 … {self.horizon - 1}, got {step!r}")
+        rooms = motion.room(x)
+        Q = np.empty((len(x), len(motion.actions)))
+        for a in range(Q.shape[1]):
+            Q[:, a] = motion.reward(x, a)
+            if step + 1 < self.horizon:
+                aims = motion.move(x, a)
+                for room in np.unique(rooms):
+                    inside = rooms == room
+                    grid = Grid.of(motion, room, self.cells)
+                    Q[inside, a] += read(self.coefficients[room, int(step)], grid.places(aims[inside]))
+        return Q
+
+    def values(self, states: ArrayLike, step: int) -> Floats:
+        """(n,) V*_h at `states` (n, d)."""
+        best: Floats = self.q_values(states, step).max(axis=1)
+        return best
+
+    def actions(self, states: ArrayLike, step: int) -> NDArray[np.int64]:
+        """(n,) an optimal action at `states` (n, d); of equals the lowest."""
+        best: NDArray[np.int64] = self.q_values(states, step).argmax(axis=1)
+        return best
+
+    def _check(self, states: ArrayLike) -> Floats:
+        x = np.asarray(states, np.float64)
+        d = self.motion.low.shape[1]
+        if x.ndim != 2 or x.shape[1] != d or not np.isfinite(x).all():
+            raise ValueError(f"states must be finite numbers of shape (n, {d}), got an array of shape {x.shape}")
+        return x
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grids of V and of Z in one room, `n` cells along each axis of the room."""
+
+    low: Floats  # (d,)
+    cell: Floats  # (d,)
+    n: int
+    margin: NDArray[np.int64]  # (d,) cells of the grid of Z behind each wall
+
+    @classmethod
+    def of(cls, motion: Motion, room: int, n: int) -> Grid:
+        """The grids for `n` cells."""
+        low = motion.low[room]
+        cell = (motion.high[room] - low) / n
+        # Every room's grid has the same shape, so the smallest cells decide.
+        smallest = ((motion.high - motion.low) / n).min(axis=0)
+        return cls(low, cell, n, np.ceil(MARGIN * motion.noise / smallest).astype(np.int64) + 1)
+
+    def points(self) -> Floats:
+        """The points of V's grid, ((n+1)^d, d)."""
+        axes = [self.low[j] + self.cell[j] * np.arange(self.n + 1) for j in range(self.low.size)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.low.size)
+
+    def places(self, aims: Floats) -> Floats:
+        """Where states (n, d) lie on Z's grid, in cells, (d, n)."""
+        place = (aims - self.low) / self.cell + self.margin
+        return np.clip(place, 0.0, self.n + 2 * self.margin).T
+
+    def smoothing(self, axis: int, noise: float, nodes: int) -> Floats:
+        """The matrix that takes V along an axis to E[V(clip(z + ε))] at Z's grid, (n + 2·margin + 1, n + 1)."""
+        own = np.arange(self.n + 1.0)  # in cells from the lower wall
+        wide = np.arange(-self.margin[axis], self.n + self.margin[axis] + 1.0)
+        basis = make_interp_spline(own, np.eye(self.n + 1), k=3)
+        t, w = roots_hermitenorm(nodes)
+        matrix = np.zeros((wide.size, own.size))
+        for q in range(nodes):
+            matrix += w[q] / w.sum() * basis(np.clip(wide + noise / self.cell[axis] * t[q], 0.0, self.n))
+        return matrix
+
+
+def read(coefficients: Any, places: Floats) -> Floats:
+    """The spline at `places` (d, n)."""
+    found: Floats = map_coordinates(coefficients, places, np.float64, order=3, mode="mirror", prefilter=False)
+    return found
+
+
+def solve_room(motion: Motion, room: int, n: int, horizon: int) -> tuple[Floats, NDArray[np.float32]]:
+    """V_0 … V_{H-1} (H, (n+1)^d) on the grid, and the spline coefficients of Z_1 … Z_{H-1} (H-1, …)."""
+    grid, d = Grid.of(motion, room, n), motion.noise.size
+    x = grid.points()
+    smoothings = [grid.smoothing(j, motion.noise[j], n // 4) for j in range(d)]
+    places = [grid.places(motion.move(x, a)) for a in range(len(motion.actions))]
+    rewards = [motion.reward(x, a) for a in range(len(motion.actions))]
+    V = np.empty((horizon, len(x)))
+    V[-1] = np.max(rewards, axis=0)
+    Z = np.empty((horizon - 1, *(n + 2 * grid.margin + 1)), np.float32)
+    for h in range(horizon - 2, -1, -1):
+        smooth = V[h + 1].reshape((n + 1,) * d)
+        for j in range(d):
+            smooth = np.moveaxis(np.tensordot(smoothings[j], smooth, (1, j)), 0, j)
+        Z[h] = spline_filter(smooth, order=3, mode="mirror")
+        V[h] = np.max([r + read(Z[h], place) for r, place in zip(rewards, places, strict=True)], axis=0)
+    return V, Z
+
+
+def refine(motion: Motion, horizon: int, tolerance: float) -> OptimalValues:
+    """Solve on finer and finer grids until the change is below the tolerance."""
+    rooms, d = motion.low.shape
+    n, coarser = FEWEST_CELLS, None
+    change = np.inf
+    while (n + 1) ** d <= MOST_POINTS and (coarser is None or 2 * n == 3 * (coarser.shape[-1] - 1)):
+        solved = [solve_room(motion, room, n, horizon) for room in range(rooms)]
+        values = np.array([V for V, _ in solved]).reshape(rooms, horizon, *(n + 1,) * d)
+        if coarser is not None:
+            # Every second point of the coarser grid is every third of the finer one.
+            thirds = (slice(None), slice(None), *(slice(None, None, 3),) * d)
+            halves = (slice(None), slice(None), *(slice(None, None, 2),) * d)
+            change = float(abs(values[thirds] - coarser[halves]).max())
+        if change <= tolerance:
+            found = OptimalValues(horizon, tolerance, change, n, np.nan, motion, np.array([Z for _, Z in solved]))
+            return with_start_value(found)
+        coarser, n = values, n + n // 2
+    raise RuntimeError(
+        f"tolerance: {tolerance:g} was not reached; with {MOST_POINTS:,} points a room the values still change by "
+        f"{change:.2g}. Ask for a larger tolerance."
+    )
+
+
+def with_start_value(found: OptimalValues) -> OptimalValues:
+    """The same with the mean of V_0 over the start states filled in."""
+    start = float(found.values(found.motion.starts, 0).mean())
+    return OptimalValues(
+        found.horizon, found.tolerance, found.change, found.cells, start, found.motion, found.coefficients
+    )
+
+
+def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
+    """How `env` moves, if it is one of ours that can tell, wrapped in nothing that could change it."""
+    if compiled_dynamics(env) is None or not hasattr(env.unwrapped, "motion"):
+        return None
+    motion: Motion = env.unwrapped.motion()
+    return motion
+
+
+def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
+    """The optimal values of an environment of ours, kept on disk for the next time.
+
+    `tolerance` bounds the change of every value, at every step, in the last refinement of the grid.
+    """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf:
+        raise ValueError(f"tolerance must be a number above 0, such as 0.001, got {tolerance!r}")
+    motion = motion_of(env)
+    if motion is None:
+        raise ValueError(
+            f"env: optimal values are known only for {', '.join(solvable())}, as they are made by gymnasium.make, with "
+            f"any parameters but without wrappers of your own; got {env}"
+        )
+    horizon = time_limit(env)
+    if horizon is None:
+        raise ValueError("env: it has no time limit; make it by gymnasium.make, or wrap it in Gymnasium's TimeLimit")
+    key = key_of(env, horizon, tolerance)
+    if key not in SOLVED:
+        file = cache_dir().parent / "optimal" / f"{key}.npz"
+        found = load(file, motion, horizon, tolerance)
+        if found is None:
+            found = refine(motion, horizon, float(tolerance))
+            keep(file, found)
+        SOLVED[key] = found
+    return SOLVED[key]
+
+
+def solvable() -> list[str]:
+    """The environments that `solve` takes, by Gymnasium's names."""
+    load = gym.envs.registration.load_env_creator
+    return [name for name, (entry_point, _) in ENVIRONMENTS.items() if hasattr(load(entry_point), "motion")]
+
+
+def key_of(env: gym.Env[Any, Any], horizon: int, tolerance: float) -> str:
+    """The name of what is computed: the environment, its parameters, and the code that says what they mean."""
+    digest = hashlib.sha256(repr((env.unwrapped.dynamics, horizon, float(tolerance))).encode())  # type: ignore[attr-defined]
+    for part in (type(env.unwrapped), solve):
+        digest.update(Path(inspect.getfile(part)).read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def keep(file: Path, found: OptimalValues) -> None:
+    """Write to the cache, whole or not at all; a cache that cannot be written to is no harm."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
+    numbers = np.array([found.change, found.cells, found.start_value])
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(temporary, "wb") as stream:
+                np.savez(stream, numbers=numbers, coefficients=found.coefficients)
+            os.replace(temporary, file)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def load(file: Path, motion: Motion, horizon: int, tolerance: float) -> OptimalValues | None:
+    """Read from the cache; None if it is not there or not whole."""
+    try:
+        with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            (change, cells, start), Z = archive["numbers"], archive["coefficients"]
+    except Exception:  # damage makes zipfile and NumPy raise errors of many kinds; it is computed anew
+        return None
+    return OptimalValues(horizon, float(tolerance), float(change), int(cells), float(start), motion, Z)
+
+
+def solve_command(env_id: str, tolerance: float, json: bool) -> None:
+    """What `kernelrl solve ENV` does: print the optimal value at the start, as a table or as one JSON object."""
+    from rich.console import Console
+    from rich.table import Table
+
+    try:
+        env = gym.make(env_id)
+    except gym.error.Error as error:
+        raise ValueError(f"env: there is no environment {env_id!r} ({error}); try {', '.join(solvable())}") from error
+    with Console(stderr=True).status(f"Computing the optimal values of {env_id} …"):
+        found = solve(env, tolerance)
+    starts = found.motion.starts
+    values = found.values(starts, 0)
+    if json:
+        answer = {
+            "environment": env_id, "horizon": found.horizon, "start_value": found.start_value,
+            "starts": [{"state": x.tolist(), "value": float(v)} for x, v in zip(starts, values, strict=True)],
+            "tolerance": found.tolerance, "change": found.change, "cells": found.cells,
+        }  # fmt: skip
+        print(json_format.dumps(answer), file=sys.stdout)
+        return
+    console = Console()
+    console.print(f"Optimal values of [bold]{env_id}[/], {found.horizon} steps an episode")
+    table = Table()
+    table.add_column("start")
+    table.add_column("V*₁", justify="right")
+    for x, v in zip(starts, values, strict=True):
+        table.add_row(f"({', '.join(f'{c:g}' for c in x)})", f"{v:.4f}")
+    table.add_row("mean", f"{found.start_value:.4f}", style="bold")
+    console.print(table)
+    console.print(
+        f"No value changed by more than {found.change:.1g} (asked for: {tolerance:g}) when the grid was last refined, "
+        f"to {found.cells} cells an axis of each room.",
+        highlight=False,
+    )

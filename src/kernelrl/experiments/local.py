@@ -1,0 +1,143 @@
+"""The local engine: worker processes on this machine, each doing one job after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from typing import Any
+
+from kernelrl.experiments.engine import Event, Task
+from kernelrl.experiments.learning import Job
+
+__all__ = ["LocalEngine"]
+
+# A worker is one thread of work: the cores are for other workers.
+SINGLE = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Worker:
+    """A process and the task it has."""
+
+    def __init__(self, inherited: int, inbox: queue.Queue[tuple[Worker, dict[str, Any]]]) -> None:
+        self.task: Task | None = None
+        self.last_words: deque[str] = deque(maxlen=30)
+        self._inbox = inbox
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kernelrl.experiments.worker"],  # -P: whatever lies about is not imported
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
+            errors="replace", env={**os.environ, "PYTHONPATH": python_path(), **dict.fromkeys(SINGLE, "1")},
+            pass_fds=(inherited,), process_group=0,  # Ctrl-C is the parent's to take
+        )  # fmt: skip
+        self._errors = threading.Thread(target=self._read_errors, daemon=True)
+        self._errors.start()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                self._inbox.put((self, json.loads(line)))
+        self.process.wait()
+        self._errors.join(1.0)
+        self._inbox.put((self, {"kind": "died"}))
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self.last_words.append(line)
+                self._inbox.put((self, {"kind": "message", "text": line.rstrip()}))
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; if the worker has died, its end is reported anyway."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+
+    def finish(self) -> None:
+        """End the process: one without a task by closing its input, another at once."""
+        assert self.process.stdin is not None
+        if self.task is not None:
+            self.process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def end(self) -> str:
+        """How the process ended."""
+        code = self.process.returncode
+        if code < 0:
+            return f"the worker was killed by {signal.Signals(-code).name}"
+        return f"the worker ended with status {code}"
+
+
+def python_path() -> str:
+    """Where workers find what this process can import, kernelrl above all."""
+    return os.pathsep.join(path for path in sys.path if path and os.path.isdir(path))
+
+
+class LocalEngine:
+    """Worker processes, started when needed; they inherit the file descriptor that holds the folder's lock."""
+
+    def __init__(self, workers: int, inherited: int) -> None:
+        self.slots = workers
+        self._inherited = inherited
+        self._workers: list[Worker] = []
+        self._inbox: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
+
+    def warm_tasks(self, jobs: list[Job]) -> list[Task]:
+        """One for each kind, the cache being shared; none if there is nothing to share it with."""
+        return [Task(job, warm=True) for job in jobs] if self.slots > 1 else []
+
+    def submit(self, task: Task) -> None:
+        """Give the task to an idle worker or to a new one."""
+        worker = next((worker for worker in self._workers if worker.task is None), None)
+        if worker is None:
+            worker = Worker(self._inherited, self._inbox)
+            self._workers.append(worker)
+        worker.task = task
+        kind = "warm" if task.warm else "learn"
+        worker.send({"kind": kind, "job": dataclasses.asdict(task.job), "sys_path": sys.path})
+
+    def next_event(self, timeout: float) -> Event | None:
+        """The next message of a worker, or its death."""
+        try:
+            worker, message = self._inbox.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        kind, task = message.pop("kind"), worker.task
+        if kind == "died":
+            self._workers.remove(worker)
+            worker.finish()
+            if task is None:
+                return None
+            message = {"why": worker.end(), "trace": "".join(worker.last_words)}
+        if kind in ("finished", "stopped", "failed"):
+            worker.task = None
+        return Event(task, kind, message)
+
+    def stop(self) -> None:
+        """Ask all workers to store what they have and end their jobs; one that only compiles has nothing to store."""
+        for worker in self._workers:
+            if worker.task is not None and worker.task.warm:
+                worker.process.kill()
+            worker.send({"kind": "stop"})
+
+    def close(self) -> None:
+        """End the workers: those without a job in their own time, others at once."""
+        for worker in self._workers:
+            worker.finish()
+        for worker in self._workers:
+            try:
+                worker.process.wait(10)
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()

@@ -1,0 +1,233 @@
+"""Where an experiment's results lie, and reading them.
+
+    DIR/experiment.json                       the experiment, its sweeps expanded
+    DIR/runs/LABEL/seed-S/history.parquet     a row an episode: episode, return, steps, seconds, value
+    DIR/runs/LABEL/seed-S/run.json            configuration, versions, machine
+    DIR/runs/LABEL/seed-S/agent.krl           the latest checkpoint
+    DIR/runs/LABEL/seed-S/agent-EPISODE.krl   what the agent was after that many episodes, of the first seed
+
+The agent's file says how far a run is, since it alone can be continued from. A checkpoint writes the history first,
+then snapshots, then the agent, then run.json, each by renaming: killed anywhere, the history has at least the
+episodes of the agent's file, and those beyond are cut off whenever it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelrl.files import replacing, sync_folder, write_json
+
+if TYPE_CHECKING:
+    import polars
+
+    from kernelrl.agent import Agent
+
+__all__ = [
+    "FORMAT", "Run", "Store", "StoreError", "empty_history", "load", "make_folder", "open_store", "read_json",
+    "safe_name", "write_history",
+]  # fmt: skip
+
+FORMAT = 1
+EXPERIMENT, HISTORY, RUN, AGENT = "experiment.json", "history.parquet", "run.json", "agent.krl"
+COLUMNS = ("episode", "return", "steps", "seconds", "value")
+
+
+class StoreError(ValueError):
+    """A store, or a file of it, that cannot be read; the message names the file."""
+
+
+def safe_name(label: str) -> str:
+    """`label` as the name of a folder: itself where that is safe, else readable remains and a hash of all of it."""
+    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+,()-]{0,79}", label) and label[-1] not in ". "
+    if plain and not re.search(r"-[0-9a-f]{8}$", label):
+        return label
+    remains = re.sub(r"[^A-Za-z0-9._=+-]+", "_", label).strip("._-")[:60]
+    return f"{remains or 'run'}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, so that they last."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync_folder(folder.parent)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file of the store, if this version can read it."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content["format"]
+    except FileNotFoundError:
+        raise StoreError(f"{path} is missing") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path} is damaged or not a file of kernelrl's: {error}") from error
+    if not isinstance(version, int) or version > FORMAT:
+        raise StoreError(
+            f"{path} was written by a newer version of kernelrl (format {version}, this version reads up to {FORMAT}): "
+            "upgrade kernelrl"
+        )
+    return dict(content)
+
+
+# ------------------------------------------------------------------------------------------------------------ history
+
+
+def empty_history() -> polars.DataFrame:
+    """A history of no episodes."""
+    import polars
+
+    kinds = [polars.Int64, polars.Float64, polars.Int64, polars.Float64, polars.Float64]
+    return polars.DataFrame(schema=dict(zip(COLUMNS, kinds, strict=True)))
+
+
+def write_history(path: Path, history: polars.DataFrame) -> None:
+    """Write a history as Parquet."""
+    with replacing(path) as file:
+        history.write_parquet(file)
+
+
+def read_history(path: Path, episodes: int) -> polars.DataFrame:
+    """The first `episodes` rows of a history."""
+    import polars
+
+    if not path.exists():
+        if episodes == 0:
+            return empty_history()
+        raise StoreError(f"{path} is missing, and the agent beside it has played {episodes} episodes")
+    try:
+        history = polars.read_parquet(path, use_pyarrow=False)
+        history = history.select(polars.col(name).cast(kind) for name, kind in empty_history().schema.items())
+    except Exception as error:  # damage makes polars raise errors of many kinds
+        raise StoreError(f"{path} is damaged or cut short: {error}") from error
+    history = history.head(episodes)
+    if not history["episode"].equals(polars.Series("episode", range(episodes), polars.Int64)):
+        raise StoreError(f"{path} is damaged: it does not hold episodes 0 to {episodes - 1} in order")
+    return history
+
+
+# --------------------------------------------------------------------------------------------------------------- runs
+
+
+@dataclass(frozen=True)
+class Run:
+    """One agent with one seed, as far as it has come."""
+
+    label: str
+    seed: int
+    path: Path
+    """The run's folder."""
+    planned: int = field(repr=False)
+    """The number of episodes that the experiment asks for."""
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """All of run.json."""
+        return read_json(self.path / RUN)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What was run: agent, hyper_parameters, environment."""
+        return dict(self.record["configuration"])
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes are stored."""
+        from kernelrl import storage
+
+        file = self.path / AGENT
+        if not file.exists():
+            return 0
+        try:
+            return int(storage.read_file(file, header_only=True)[0]["started"]["episodes"])
+        except (ValueError, KeyError) as error:
+            raise StoreError(str(error) if str(file) in str(error) else f"{file} is damaged: {error}") from error
+
+    @property
+    def finished(self) -> bool:
+        """Whether all episodes that the experiment asks for are stored, and run.json says so."""
+        return min(self.episodes, int(self.record["episodes"])) >= self.planned
+
+    def history(self) -> polars.DataFrame:
+        """Episode, return, steps, seconds and value of every stored episode."""
+        return read_history(self.path / HISTORY, self.episodes)
+
+    def agent(self) -> Agent:
+        """The agent as it was when last stored."""
+        from kernelrl.agent import load as load_agent
+        from kernelrl.experiments.objects import agent_class
+
+        agent_class(self.config["agent"])  # imports it, which makes a class of the user's own known
+        try:
+            return load_agent(self.path / AGENT)
+        except (ValueError, FileNotFoundError) as error:
+            raise StoreError(str(error)) from error
+
+    def snapshots(self) -> list[tuple[int, Path]]:
+        """Files of what the agent was earlier, with the number of episodes that it had behind it."""
+        found = [(re.fullmatch(r"agent-(\d+)\.krl", path.name), path) for path in self.path.glob("agent-*.krl")]
+        episodes = self.episodes
+        return sorted((int(match[1]), path) for match, path in found if match and int(match[1]) <= episodes)
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of an experiment."""
+
+    path: Path
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        """The experiment: name, episodes, seeds, environment and agents."""
+        return dict(read_json(self.path / EXPERIMENT)["experiment"])
+
+    def run(self, label: str, seed: int) -> Run:
+        """One of the experiment's runs, begun or not."""
+        return Run(label, seed, self.path / "runs" / safe_name(label) / f"seed-{seed}", self.experiment["episodes"])
+
+    def runs(self) -> list[Run]:
+        """Those that have begun, in the experiment's order; each is read only when asked for something."""
+        every = [self.run(agent["label"], s) for agent in self.experiment["agents"] for s in self.experiment["seeds"]]
+        return [run for run in every if any((run.path / name).exists() for name in (RUN, HISTORY, AGENT))]
+
+    def write(self, experiment: dict[str, Any]) -> None:
+        """Make this the store of `experiment`, or of its extension."""
+        from kernelrl import __version__
+
+        write_json(
+            self.path / EXPERIMENT, {"format": FORMAT, "kernelrl": __version__, "experiment": experiment}
+        )  # fmt: skip
+        self.__dict__.pop("experiment", None)
+
+
+def open_store(path: str | Path) -> Store:
+    """The store in folder `path`."""
+    store = Store(Path(path))
+    if not (store.path / EXPERIMENT).is_file():
+        what = "there is no such folder" if not store.path.exists() else f"it has no {EXPERIMENT}"
+        raise StoreError(f"{path} is not a store of an experiment: {what}; `kernelrl run NAME --out {path}` makes one")
+    _ = store.experiment  # so that a damaged or newer one is found here
+    return store
+
+
+def load(path: str | Path) -> polars.DataFrame:
+    """All runs in one table: label, seed, episode, return, steps, seconds, value.
+
+    A run that cannot be read is an error that names its file; the others can be had from `open_store(path).runs()`.
+    """
+    import polars
+
+    tables = []
+    for run in open_store(path).runs():
+        first = [polars.lit(run.label).alias("label"), polars.lit(run.seed, polars.Int64).alias("seed")]
+        tables.append(run.history().select(*first, *COLUMNS))
+    empty = empty_history().select(
+        polars.lit("").alias("label"), polars.lit(0, polars.Int64).alias("seed"), *COLUMNS
+    )  # fmt: skip
+    return polars.concat([empty.clear(), *tables])

@@ -1,0 +1,76 @@
+"""A worker process: `python -m kernelrl.experiments.worker`.
+
+It takes jobs from standard input and tells what happens on standard output, a JSON object a line each. When its input
+ends, which it also does when the parent is killed, it stores what it has and goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+
+class Parent:
+    """The process at the other end of the pipes."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)  # what an environment prints must not come between
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message["kind"] == "stop":
+                self.stop.set()
+            else:
+                self.jobs.put(message)
+        self.stop.set()
+        self.jobs.put(None)
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Send an event; a parent that is gone does not keep a worker from storing its run."""
+        try:
+            self._out.write(json.dumps(event) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            self.stop.set()
+
+
+def work(message: dict[str, Any], parent: Parent) -> None:
+    """Do one job."""
+    from kernelrl.experiments.config import AgentEntry, Environment
+    from kernelrl.experiments.learning import Job, learn, warm
+
+    job = Job(**message["job"])
+    if message["kind"] == "warm":
+        warm(AgentEntry(**job.agent), Environment(**job.environment))
+        parent.tell({"kind": "finished"})
+        return
+    for event in learn(job, Path(job.path), parent.stop.is_set):
+        parent.tell(event)
+
+
+def main() -> None:
+    """Do jobs until there are no more."""
+    parent = Parent()
+    while (message := parent.jobs.get()) is not None:
+        try:
+            sys.path += [path for path in message["sys_path"] if path not in sys.path]
+            work(message, parent)
+        except Exception as error:
+            parent.tell({"kind": "failed", "why": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""The figures for papers and printers, drawn with matplotlib and written as PNG, PDF and SVG."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from kernelrl.envs.motion import Motion
+from kernelrl.reporting.maps import Leaves, Maps, Plane
+from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
+from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
+from kernelrl.reporting.summary import Curves, Summary
+
+__all__ = ["draw_all", "plain", "save"]
+
+STYLE: Any = {
+    "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.alpha": 0.25, "grid.linewidth": 0.6, "legend.frameon": False, "svg.hashsalt": "kernelrl",
+    "savefig.dpi": 200, "axes.formatter.limits": (-3, 4),
+}  # fmt: skip
+POINTS = 400  # of a curve
+FORMATS = ("png", "pdf", "svg")
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure in every format; without dates, so that the same data give the same files."""
+    paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
+    with matplotlib.rc_context(STYLE):
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the layout is done; it would take as long again for each format
+        for path in paths:
+            metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
+            figure.savefig(path, metadata=metadata)
+    return paths
+
+
+def plain(label: str) -> str:
+    """A label as matplotlib shows it as it is: no mathematics, not hidden from the legend."""
+    label = label.replace("\\", "\\\\").replace("$", r"\$")
+    return f" {label}" if label.startswith("_") else label
+
+
+def draw_all(summary: Summary, plane: Plane | None, maps: list[Maps]) -> dict[str, Figure]:
+    """All figures by name."""
+    with matplotlib.rc_context(STYLE):
+        figures = {}
+        if summary.motion is not None and summary.motion.low.shape[1] == 2:
+            figures["environment"] = draw_environment(summary.motion)
+        figures["total-reward"] = draw_total_reward(summary)
+        if summary.optimal is not None:
+            figures["regret"] = draw_regret(summary)
+        figures["return"] = draw_return(summary)
+        figures["time"] = draw_time(summary)
+        if plane is not None:
+            for knowledge in maps:
+                figures[knowledge.file] = draw_maps(summary, plane, knowledge)
+    return figures
+
+
+# -------------------------------------------------------------------------------------------------------- environment
+
+
+def draw_environment(motion: Motion) -> Figure:
+    """The rooms, the reward of a state under its best action, and where episodes start."""
+    low, high = motion.low.min(axis=0), motion.high.max(axis=0)
+    width, height = high - low
+    figure = Figure(figsize=(6.4, min(6.4, 0.6 + 5.1 * height / width)), layout="constrained")
+    axes = figure.subplots()
+    x, y = (np.linspace(low[j], high[j], 400) for j in range(2))
+    states = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    reward = np.max([motion.reward(states, a) for a in range(len(motion.actions))], axis=0).reshape(400, 400)
+    extent = (low[0], high[0], low[1], high[1])
+    picture = axes.imshow(reward, origin="lower", extent=extent, cmap="Oranges", aspect="equal", zorder=1)
+    axes.add_patch(Rectangle((low[0], low[1]), width, height, color="#555555", zorder=0))
+    clip = [
+        Rectangle(tuple(a), *(b - a), transform=axes.transData) for a, b in zip(motion.low, motion.high, strict=True)
+    ]
+    picture.set_clip_path(union(clip), axes.transData)
+    for a, b in zip(motion.low, motion.high, strict=True):
+        axes.add_patch(
+            Rectangle(tuple(a), *(b - a), fill=False, edgecolor="black", linewidth=1.5, zorder=3, clip_on=False)
+        )
+    axes.plot(*motion.starts.T, "o", color="#0072B2", markersize=7, markeredgecolor="white", zorder=4)
+    for start in motion.starts:
+        axes.annotate("start", start, xytext=(6, 3), textcoords="offset points", zorder=4)
+    figure.colorbar(picture, cax=beside(axes), label="reward")
+    axes.grid(False)
+    axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=extent[:2], ylim=extent[2:])
+    return figure
+
+
+def beside(axes: Axes) -> Axes:
+    """A place for a colour bar, as high as the picture."""
+    return axes.inset_axes((1.03, 0.0, 0.035, 1.0))
+
+
+def union(rectangles: list[Rectangle]) -> Any:
+    """One path around all of them."""
+    from matplotlib.path import Path as Outline
+
+    return Outline.make_compound_path(*(r.get_path().transformed(r.get_patch_transform()) for r in rectangles))
+
+
+# ------------------------------------------------------------------------------------------------------------- curves
+
+
+def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_limit: float = -np.inf) -> None:
+    """A label's mean over seeds and its interval, `curves` (n, len(k)) at episodes `k`."""
+    style = line_of(index)
+    mean, low, high = mean_with_interval(curves)
+    axes.plot(
+        k, mean, color=style.colour, linestyle=style.pattern, linewidth=1.6, label=label, marker=style.marker,
+        markersize=4.5, markevery=(0.03 + 0.02 * (index % 5), 0.14),
+    )  # fmt: skip
+    if len(curves) > 1:
+        axes.fill_between(k, np.maximum(low, low_limit), high, color=style.colour, alpha=0.18, linewidth=0)
+
+
+def draw_labels(
+    axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({})
+) -> None:
+    """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` is what to call them."""
+    for i, c in enumerate(curves):
+        at = thinned(c.episodes, POINTS)
+        draw_curve(axes, i, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
+    axes.set_xlabel("episodes")
+    axes.margins(x=0.01)
+
+
+def new_axes(panels: int = 1) -> tuple[Figure, Any]:
+    """A figure of a paper's width."""
+    figure = Figure(figsize=(6.4, 3.3) if panels == 1 else (6.4, 2.6), layout="constrained")
+    return figure, figure.subplots(1, panels)
+
+
+def legend(figure: Figure, axes: Axes) -> None:
+    """One legend above all panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    longest = max(len(re.sub(r"\$.*", "xxxxxx", label)) for label in labels)
+    columns = max(1, min(3, 90 // (longest + 8)))
+    figure.set_figheight(figure.get_figheight() + 0.2 * -(-len(labels) // columns))
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=3.2)
+
+
+def draw_total_reward(summary: Summary) -> Figure:
+    """Total reward against episodes, as the paper has it."""
+    figure, axes = new_axes()
+    draw_labels(axes, summary.curves, lambda c: c.returns.cumsum(axis=1))
+    if summary.optimal is not None:
+        K = max(c.episodes for c in summary.curves)
+        axes.plot([0, K], [0, K * summary.optimal.start_value], color=OPTIMUM, linewidth=1, label="optimal policy")
+    axes.ticklabel_format(style="sci", scilimits=(0, 0))
+    axes.set_ylabel("total reward")
+    legend(figure, axes)
+    return figure
+
+
+def draw_regret(summary: Summary) -> Figure:
+    """Regret on linear and on logarithmic axes."""
+    figure, (linear, logarithmic) = new_axes(2)
+    best = summary.optimal.start_value if summary.optimal else np.nan
+    for axes, limit in ((linear, -np.inf), (logarithmic, 1e-3)):
+        draw_labels(axes, summary.curves, lambda c: regret(c.returns, best), limit, with_exponents(summary))
+        axes.set_ylabel("regret")
+    linear.ticklabel_format(style="sci", scilimits=(0, 0))
+    logarithmic.set(xscale="log", yscale="log")
+    legend(figure, linear)
+    return figure
+
+
+def with_exponents(summary: Summary) -> dict[str, str]:
+    """Labels with the exponents that were fitted to their regret."""
+    known = {label: e for label, e in summary.exponents.items() if not np.isnan(e)}
+    return {label: rf"{plain(label)} $\propto k^{{{e:.2f}}}$" for label, e in known.items()}
+
+
+def draw_return(summary: Summary) -> Figure:
+    """Return per episode, smoothed."""
+    figure, axes = new_axes()
+    window = window_of(summary)
+    draw_labels(axes, summary.curves, lambda c: smoothed(c.returns, window))
+    if summary.optimal is not None:
+        axes.axhline(summary.optimal.start_value, color=OPTIMUM, linewidth=1, label="optimal policy")
+    axes.set_ylabel(f"return, mean of the last {window:,} episodes" if window > 1 else "return")
+    legend(figure, axes)
+    return figure
+
+
+def window_of(summary: Summary) -> int:
+    """How many episodes a return is smoothed over: a fiftieth of them."""
+    return max(1, max(c.episodes for c in summary.curves) // 50)
+
+
+def draw_time(summary: Summary) -> Figure:
+    """Learning time against episodes."""
+    figure, axes = new_axes()
+    draw_labels(axes, summary.curves, lambda c: c.seconds, 1e-9)
+    axes.set(yscale="log", ylabel="seconds of learning")
+    legend(figure, axes)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------------------------- maps
+
+TITLES = {
+    "value": "optimistic value", "count": "generalized count, all actions", "bonus": "bonus of the best action",
+    "policy": "deployed policy",
+}  # fmt: skip
+
+
+def action_names(summary: Summary, actions: int) -> list[str]:
+    """The actions' names, or their numbers."""
+    if summary.motion is not None:
+        return list(summary.motion.actions)
+    first = int(getattr(summary.env.action_space, "start", 0)) if summary.env is not None else 0
+    return [f"action {first + a}" for a in range(actions)]
+
+
+def draw_maps(summary: Summary, plane: Plane, maps: Maps) -> Figure:
+    """A label's maps at the first step after its last episode."""
+    panels = [*maps.fields, *(["partition"] if maps.leaves else [])]
+    rows = (len(panels) + 1) // 2
+    ratio = (plane.high[1] - plane.low[1]) / (plane.high[0] - plane.low[0]) if plane.equal else 0.75
+    figure = Figure(figsize=(7.2, 0.4 + (0.5 + 2.7 * ratio) * rows), layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False)
+    for axes in grid.ravel()[len(panels) :]:
+        axes.set_axis_off()
+    for axes, name in zip(grid.ravel(), panels, strict=False):
+        axes.grid(False)
+        axes.set(xlim=(plane.low[0], plane.high[0]), ylim=(plane.low[1], plane.high[1]))
+        axes.set_aspect("equal" if plane.equal else "auto")
+        if name == "partition":
+            draw_partition(
+                figure, axes, maps.leaves[len(maps.episodes) - 1, 0, 0], action_names(summary, maps.actions)[0]
+            )
+        else:
+            draw_map(figure, axes, plane, name, maps.fields[name][-1, 0], maps, action_names(summary, maps.actions))
+    figure.suptitle(
+        f"{plain(maps.label)}, seed {maps.seed}: step 0 of 0 … {maps.horizon - 1} after {maps.episodes[-1]:,} episodes"
+    )
+    return figure
+
+
+def draw_map(
+    figure: Figure, axes: Axes, plane: Plane, name: str, field: Floats, maps: Maps, actions: list[str]
+) -> None:
+    """One map (h, w)."""
+    norm: Any
+    colours: Any = "cividis"
+    if name == "policy":
+        norm, colours = Normalize(-0.5, maps.actions - 0.5), ListedColormap(action_colours(maps.actions))
+    elif name == "value":
+        norm = Normalize(0, maps.horizon)
+    else:
+        positive = maps.fields[name][maps.fields[name] > 0]
+        norm = (
+            LogNorm(positive.min(), max(positive.max(), 1.001 * positive.min())) if positive.size else Normalize(0, 1)
+        )
+    mesh = axes.pcolormesh(plane.x, plane.y, field, norm=norm, cmap=colours, shading="nearest", rasterized=True)
+    axes.set_title(TITLES[name])
+    if name == "policy":
+        patches = [Patch(color=c, label=plain(a)) for a, c in zip(actions, action_colours(maps.actions), strict=False)]
+        axes.legend(handles=patches[:8], loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
+    else:
+        figure.colorbar(mesh, cax=beside(axes))
+
+
+def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str) -> None:
+    """The leaves of one action, coloured by Q."""
+    from matplotlib.collections import PatchCollection
+
+    boxes = [Rectangle(tuple(low), *(high - low)) for low, high in zip(leaves.low, leaves.high, strict=True)]
+    collection = PatchCollection(boxes, cmap="cividis", edgecolor="white", linewidth=0.3)
+    collection.set_array(leaves.q)
+    axes.add_collection(collection)
+    axes.set_title(f"partition, Q of {plain(action)}")
+    figure.colorbar(collection, cax=beside(axes))
+
+
+def action_colours(actions: int) -> list[str]:
+    """A colour an action; they repeat after eight."""
+    return [ACTION_COLOURS[a % len(ACTION_COLOURS)] for a in range(actions)]

@@ -1,0 +1,183 @@
+"""What agents knew, read on a grid of a two-dimensional state space at some steps and after some episodes.
+
+    value    the optimistic V_h
+    count    Σ_a C_h(x, a), the generalized counts of all actions together
+    bonus    B_h(x, a) of the action with the largest optimistic Q_h
+    policy   the action of the policy to deploy
+
+and for agents that divide the space themselves the leaves of each step and action.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelrl.agent import load
+from kernelrl.envs.motion import Motion
+from kernelrl.reporting.statistics import Floats
+from kernelrl.reporting.summary import Curves, Summary
+
+__all__ = ["Leaves", "Maps", "Plane", "plane_of", "read_maps"]
+
+CELLS = 40  # along the longer side
+MOST_STEPS = 10
+MOST_SNAPSHOTS = 6
+MOST_NUMBERS = 1_200_000  # in all maps of a page
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The grid on which maps are read."""
+
+    x: Floats  # (w,) centres of the cells
+    y: Floats  # (h,)
+    low: Floats  # (2,) the box
+    high: Floats
+    equal: bool  # whether both axes have the same scale
+    inside: NDArray[np.bool_]  # (h, w) whether a state can be there
+
+    @property
+    def states(self) -> Floats:
+        """(h·w, 2), row by row from the lowest y."""
+        X, Y = np.meshgrid(self.x, self.y)
+        return np.column_stack([X.ravel(), Y.ravel()])
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """A partition of the plane for one step and action."""
+
+    low: Floats  # (n, 2)
+    high: Floats
+    q: Floats  # (n,)
+
+
+@dataclass(frozen=True)
+class Maps:
+    """What one label's first seed knew."""
+
+    label: str
+    file: str
+    """Name of its figure."""
+    seed: int
+    horizon: int
+    episodes: list[int]
+    steps: list[int]
+    actions: int
+    fields: dict[str, Floats]
+    """By name: (episodes, steps, h, w), NaN where no state can be."""
+    leaves: dict[tuple[int, int, int], Leaves]
+    """By index of episode, index of step, and action; empty for agents without a partition."""
+
+
+def plane_of(summary: Summary) -> Plane | None:
+    """The grid for maps, or None if the states are not of two bounded dimensions."""
+    if summary.env is None:
+        return None
+    space: Any = summary.env.observation_space
+    if getattr(space, "shape", None) != (2,) or not hasattr(space, "low"):
+        return None
+    low, high = np.asarray(space.low, float), np.asarray(space.high, float)
+    if not np.isfinite(high - low).all() or (high <= low).any():
+        return None
+    width, height = high - low
+    equal = bool(0.25 <= width / height <= 4)
+    w = CELLS if not equal or width >= height else round(CELLS * width / height)
+    h = CELLS * 3 // 4 if not equal else CELLS if height >= width else round(CELLS * height / width)
+    x, y = (low[j] + (high[j] - low[j]) * (np.arange(n) + 0.5) / n for j, n in enumerate((w, h)))
+    plane = Plane(x, y, low, high, equal, np.ones((h, w), bool))
+    return Plane(x, y, low, high, equal, possible(summary.motion, plane.states).reshape(h, w))
+
+
+def possible(motion: Motion | None, states: Floats) -> NDArray[np.bool_]:
+    """Which states (n, 2) lie in a room."""
+    if motion is None:
+        return np.ones(len(states), bool)
+    inside = (states[:, None] >= motion.low) & (states[:, None] <= motion.high)  # (n, rooms, 2)
+    return np.asarray(np.any(np.all(inside, axis=2), axis=1), bool)
+
+
+def read_maps(summary: Summary, plane: Plane, say: Callable[[str], None]) -> list[Maps]:
+    """The maps of every label that has snapshots or at least its last agent."""
+    found = []
+    share = MOST_NUMBERS // (len(summary.curves) * 4 * plane.inside.size * 5)
+    for i, c in enumerate(summary.curves):
+        say(f"Reading maps of {c.label}")
+        slug = re.sub(r"[^a-z0-9]+", "-", c.label.lower()).strip("-")[:40]
+        try:
+            found.append(read_label(c, f"maps-{i + 1}-{slug}", plane, max(3, min(MOST_STEPS, share))))
+        except Exception as error:  # a damaged snapshot must not hide the rest
+            summary.notes.append(f"{c.label}: its maps cannot be read: {error}")
+    return found
+
+
+def read_label(c: Curves, file: str, plane: Plane, most_steps: int) -> Maps:
+    """The maps of one label: its first seed with snapshots."""
+    run = next((run for run in c.runs if run.snapshots()), c.runs[0])
+    snapshots: list[tuple[int, Any]] = [(episode, path) for episode, path in run.snapshots() if episode <= run.episodes]
+    chosen = spread(len(snapshots), MOST_SNAPSHOTS)
+    agents = [(snapshots[i][0], load_agent(run, snapshots[i][1])) for i in chosen]
+    if not agents or agents[-1][0] != run.episodes:
+        agents.append((run.episodes, run.agent()))
+    H, A = agents[-1][1]._steps, agents[-1][1]._actions
+    steps = spread(H, most_steps)
+    names = [name for name in FIELDS if hasattr(agents[-1][1], READ_OUT[name])]
+    fields = {name: np.full((len(agents), len(steps), *plane.inside.shape), np.nan) for name in names}
+    leaves = {}
+    for e, (_, agent) in enumerate(agents):
+        for s, h in enumerate(steps):
+            for name in names:
+                fields[name][e, s][plane.inside] = FIELDS[name](agent, plane.states[plane.inside.ravel()], h)
+            if hasattr(agent, "partition"):
+                for a in range(A):
+                    found = agent.partition(h, a + agent._first_action)
+                    leaves[e, s, a] = Leaves(found.low, found.high, found.q_values)
+    return Maps(c.label, file, run.seed, H, [episode for episode, _ in agents], steps, A, fields, leaves)
+
+
+def load_agent(run: Any, path: Path) -> Any:
+    """The agent of a snapshot; reading the run's last agent first imports a class of the user's own."""
+    try:
+        return load(path)
+    except ValueError:
+        run.agent()
+        return load(path)
+
+
+def spread(n: int, most: int) -> list[int]:
+    """At most `most` of 0 … n-1, evenly, the first and the last among them."""
+    return [int(i) for i in np.unique(np.linspace(0, n - 1, min(n, most)).round())] if n else []
+
+
+def read_count(agent: Any, states: Floats, h: int) -> Floats:
+    """Σ_a C_h(x, a)."""
+    total: Floats = agent.counts(states, h).sum(axis=1)
+    return total
+
+
+def read_bonus(agent: Any, states: Floats, h: int) -> Floats:
+    """B_h of the action with the largest optimistic Q_h."""
+    best = agent.q_values(states, h).argmax(axis=1)
+    bonus: Floats = agent.bonuses(states, h)[np.arange(len(states)), best]
+    return bonus
+
+
+def read_policy(agent: Any, states: Floats, h: int) -> Floats:
+    """The deployed action, from 0."""
+    return np.array([agent.act(x, h) - agent._first_action for x in states], float)
+
+
+FIELDS: dict[str, Callable[[Any, Floats, int], Floats]] = {
+    "value": lambda agent, states, h: agent.values(states, h),
+    "count": read_count,
+    "bonus": read_bonus,
+    "policy": read_policy,
+}
+READ_OUT = {"value": "values", "count": "counts", "bonus": "bonuses", "policy": "act"}

@@ -1,0 +1,259 @@
+"""The report: one HTML page that needs no network, and the figures beside it.
+
+On a screen the curves and maps are plotly.js charts; on paper, and where scripts are off, the page shows matplotlib's
+figures in their place.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import string
+import sys
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from kernelrl.reporting import tables
+from kernelrl.reporting.charts import curve_charts, map_data
+from kernelrl.reporting.figures import draw_all, save, window_of
+from kernelrl.reporting.maps import Maps, Plane, plane_of, read_maps
+from kernelrl.reporting.summary import EVALUATION_EPISODES, Summary, summarize
+
+__all__ = ["report_of", "write_report"]
+
+NAME = "report.html"
+
+
+def write_report(path: str | Path, out: str | Path | None = None) -> Path:
+    """Write the report of the experiment stored in `path` to `path`/report, or to `out`; return the page's path."""
+    from kernelrl.experiments import open_store  # type: ignore[import-not-found]
+
+    path = Path(path)
+    return report_of(open_store(path), Path(out) if out is not None else path / "report")
+
+
+def report_of(store: Any, out: Path) -> Path:
+    """Write the report of an open store into the folder `out`."""
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"out: the folder {out} cannot be made: {error}") from error
+    with Status() as status:
+        summary = summarize(store, status.say)
+        plane = plane_of(summary)
+        maps = read_maps(summary, plane, status.say) if plane is not None else []
+        status.say("Drawing")
+        files = {name: save(figure, out / name) for name, figure in draw_all(summary, plane, maps).items()}
+        text = render(summary, plane, maps, files)
+        temporary = out / f".{NAME}.{os.getpid()}.part"
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, out / NAME)
+    return out / NAME
+
+
+class Status:
+    """A line on standard error, on a terminal, that says what is being done."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._status = Console(stderr=True).status("") if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Status:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, text: str) -> None:
+        """Show `text`."""
+        if self._status is not None:
+            from rich.markup import escape as plain
+
+            self._status.update(f"{plain(text)} …")
+
+
+# ----------------------------------------------------------------------------------------------------------- the page
+
+
+def render(summary: Summary, plane: Plane | None, maps: list[Maps], files: dict[str, list[Path]]) -> str:
+    """The page as text."""
+    from plotly.offline import get_plotlyjs
+
+    charts = curve_charts(summary)
+    data = {"charts": charts, "maps": map_data(summary, plane, maps) if plane is not None and maps else None}
+    recent = RETURN.format(window_of(summary))
+    sections = [
+        ("results", "Results", results(summary)),
+        ("environment", "Environment", environment(summary, files)),
+        ("reward", "Total reward", curve(summary, ["total-reward"], "total-reward", REWARD, files, optimum=True)),
+        ("regret", "Regret", regret_section(summary, files)),
+        ("return", "Return per episode", curve(summary, ["return"], "return", recent, files, optimum=True)),
+        ("time", "Learning time", curve(summary, ["time"], "time", TIME, files)),
+        ("maps", "What the agents knew", maps_section(summary, maps, files)),
+        ("configuration", "Configuration and versions", configuration(summary, files)),
+    ]
+    contents = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
+    body = f"{header(summary)}<nav>{contents}</nav>{notes(summary)}"
+    body += "".join(f'<section id="{key}"><h2>{title}</h2>{content}</section>\n' for key, title, content in sections)
+    return string.Template(part("page.html")).substitute(
+        title=escape(f"{summary.experiment['name']}: report"),
+        css=part("page.css"),
+        body=body,
+        plotly=get_plotlyjs(),
+        data=json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
+        script=part("page.js"),
+    )
+
+
+def part(name: str) -> str:
+    """A file beside this one."""
+    return resources.files("kernelrl.reporting").joinpath(name).read_text(encoding="utf-8")
+
+
+def header(summary: Summary) -> str:
+    """The title and what was run."""
+    seeds = sorted({seed for c in summary.curves for seed in c.seeds})
+    count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+    facts = [summary.environment, f"{summary.experiment['episodes']:,} episodes", count]
+    if summary.optimal is not None:
+        facts.append(f"optimal value {summary.optimal.start_value:.3f} an episode")
+    return f'<h1>{escape(str(summary.experiment["name"]))}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
+
+
+def notes(summary: Summary) -> str:
+    """What the reader must know first."""
+    if not summary.notes:
+        return ""
+    return f'<div class="notes"><ul>{"".join(f"<li>{escape(note)}</li>" for note in summary.notes)}</ul></div>'
+
+
+def results(summary: Summary) -> str:
+    """The table, and which differences are beyond noise."""
+    few = max(len(c.seeds) for c in summary.curves)
+    text = (
+        "Means over seeds, in brackets 95 % bootstrap intervals over seeds. "
+        f"The deployed policy of each run was played for {EVALUATION_EPISODES:,} episodes that teach it nothing. "
+    )
+    if few == 1:
+        text = text.replace(", in brackets 95 % bootstrap intervals over seeds", "; one seed gives no intervals")
+    elif few < 5:
+        text += f"From {few} seeds bootstrap intervals are too narrow: take them as a lower bound of the noise. "
+    if summary.optimal is None:
+        text += f"{summary.no_optimal} Regret and the fraction of the ceiling are left out for that reason."
+    table, differences = tables.results(summary), tables.differences(summary)
+    return f"<p>{escape(text)}</p>{table}<h3>Which differences are beyond noise</h3>{differences}"
+
+
+def environment(summary: Summary, files: dict[str, list[Path]]) -> str:
+    """The paper's first figure."""
+    name = escape(summary.environment)
+    if "environment" not in files:
+        return f"<p>There is no drawing of {name}.</p>"
+    caption = "The rooms, where episodes start, and the reward of each state; states in the grey wall do not exist."
+    picture = f'<img class="picture" alt="Drawing of {name}" src="{embedded(files["environment"], ".svg")}">'
+    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+
+
+REWARD = "Sum of the rewards of all episodes so far: mean over seeds, with Student's 95 % interval of the mean."
+RETURN = "Mean return of the last {:,} episodes: mean over seeds, with Student's 95 % interval of the mean."
+TIME = "Time spent learning, on a logarithmic axis: mean over seeds, with Student's 95 % interval of the mean."
+
+
+def curve(
+    summary: Summary, charts: list[str], figure: str, caption: str, files: dict[str, list[Path]], optimum: bool = False
+) -> str:
+    """Charts for the screen, side by side under one legend, and their figure for paper."""
+    boxes = "".join(f'<figure><div class="chart" id="chart-{name}"></div></figure>' for name in charts)
+    boxes = f'<div class="pair screen">{boxes}</div>' if len(charts) > 1 else boxes
+    legend = tables.legend(summary, optimum and summary.optimal is not None)
+    picture = f'<img class="static" alt="{escape(caption)}" src="{embedded(files[figure], ".svg")}">'
+    return f'<div class="whole">{legend}{boxes}{picture}<p class="quiet">{escape(caption)}</p></div>'
+
+
+def regret_section(summary: Summary, files: dict[str, list[Path]]) -> str:
+    """Regret, or why there is none."""
+    if summary.optimal is None:
+        return f"<p>{escape(summary.no_optimal)} There is no regret to show.</p>"
+    caption = (
+        f"Episodes × {summary.optimal.start_value:.3f} (the optimal value) less the rewards collected, on linear and "
+        "on logarithmic axes. Mean over seeds, with Student's 95 % interval of the mean."
+    )
+    return curve(summary, ["regret", "regret-log"], "regret", caption, files) + tables.exponents(summary)
+
+
+def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]]) -> str:
+    """The maps with their controls, and the figures for paper."""
+    if not maps:
+        return "<p>Maps are drawn for states in a box of two dimensions; this environment's are others.</p>"
+    boxes = "".join(
+        f'<figure id="map-figure-{name}"><h3>{title}</h3><div class="map" id="map-{name}"></div>'
+        f"{tables.action_legend(summary, maps) if name == 'policy' else ''}</figure>"
+        for name, title in MAP_TITLES.items()
+    )
+    seeds = sorted({m.seed for m in maps})
+    seed = f"The maps are of one run each, seed {' or '.join(map(str, seeds))}."
+    pictures = "".join(
+        f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">' for m in maps
+    )
+    boxes = f'<p class="quiet screen" id="map-missing"></p><div class="maps">{boxes}</div>'
+    return f'{CONTROLS}{boxes}{pictures}<p class="quiet">{seed}</p>'
+
+
+MAP_TITLES = {
+    "value": "Optimistic value V",
+    "count": "Generalized count C, all actions together",
+    "bonus": "Bonus B of the action with the largest optimistic Q",
+    "policy": "Deployed policy",
+    "partition": "Partition of the action, coloured by Q",
+}
+CONTROLS = """<div class="controls">
+<label>algorithm <select id="map-label"></select></label>
+<label><span>step <output id="map-step-value"></output></span>
+<input id="map-step" type="range" min="0" value="0"></label>
+<label><span>after episodes <output id="map-episode-value"></output></span>
+<input id="map-episode" type="range" min="0" value="0"></label>
+<label id="map-action-label">action of the partition <select id="map-action"></select></label>
+</div>"""
+
+
+def configuration(summary: Summary, files: dict[str, list[Path]]) -> str:
+    """What was run, with what, and which files there are."""
+    kept = "".join(f"<li>{escape(name)}: {links(paths)}</li>" for name, paths in files.items())
+    return (
+        f"<h3>The experiment</h3><pre>{escape(lines_of(summary.experiment))}</pre>"
+        f"<h3>Versions and machines</h3>{tables.versions(summary)}"
+        f'<h3>Figures beside this page</h3><ul class="plain">{kept}</ul>'
+    )
+
+
+def links(paths: list[Path]) -> str:
+    """A link to each file of a figure."""
+    return ", ".join(f'<a href="{escape(quote(path.name))}">{path.suffix[1:].upper()}</a>' for path in paths)
+
+
+def lines_of(experiment: dict[str, Any]) -> str:
+    """The experiment as JSON, a line an entry and a line an agent."""
+    entries = []
+    for key, value in experiment.items():
+        if key == "agents":
+            inside = ",\n".join(f"    {json.dumps(agent, ensure_ascii=False)}" for agent in value)
+            entries.append(f'  "agents": [\n{inside}\n  ]')
+        else:
+            entries.append(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
+    return "{\n" + ",\n".join(entries) + "\n}"
+
+
+def embedded(paths: list[Path], suffix: str) -> str:
+    """A figure as a data URL."""
+    kind = {".svg": "image/svg+xml", ".png": "image/png"}[suffix]
+    content = next(path for path in paths if path.suffix == suffix).read_bytes()
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

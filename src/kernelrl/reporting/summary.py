@@ -1,0 +1,243 @@
+"""From a store to the numbers of a report.
+
+A store is read by what `kernelrl.experiments.open_store` gives: `experiment` (a dict) and `runs()`, each run with
+`label`, `seed`, `episodes`, `finished`, `path`, `history()`, `agent()` and `snapshots()`. A run that cannot be read is
+left out with a note that says why; the others are reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from kernelrl.envs.motion import Motion
+from kernelrl.envs.optimal import OptimalValues, motion_of, solve
+from kernelrl.reporting.statistics import (
+    Floats,
+    bootstrap_interval,
+    fitted_exponent,
+    holm,
+    paired_p_value,
+    regret,
+)
+
+__all__ = ["MEASURES", "Comparison", "Curves", "Measure", "Summary", "summarize"]
+
+EVALUATION_EPISODES = 1000
+EVALUATION_SEED = 0
+LEVEL = 0.05
+
+# What the table has a column for: name → whether it needs V*.
+MEASURES = {
+    "total reward": False,
+    "regret": True,
+    "fraction of ceiling": True,
+    "value of deployed policy": False,
+    "seconds per 1,000 episodes": False,
+}
+COMPARED = ("total reward", "value of deployed policy")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The runs of one label, cut to the episodes that all of its seeds have."""
+
+    label: str
+    seeds: tuple[int, ...]
+    returns: Floats  # (n, K)
+    seconds: Floats  # (n, K) learning time so far
+    runs: tuple[Any, ...]
+
+    @property
+    def episodes(self) -> int:
+        """K."""
+        return int(self.returns.shape[1])
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a label: its mean over seeds and a bootstrap interval, NaN where there is none."""
+
+    values: Floats  # (n,) by seed
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Floats) -> Measure:
+        """The measure of these values; runs without a value are left out."""
+        known = values[~np.isnan(values)]
+        mean = float(known.mean()) if known.size else np.nan
+        return cls(values, mean, *bootstrap_interval(known))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two labels by one measure, on the seeds that both have."""
+
+    measure: str
+    first: str
+    second: str
+    seeds: int
+    difference: float
+    """Mean of first - second."""
+    p_value: float
+    """Corrected by Holm's method for all comparisons of the report; NaN if there are fewer than two seeds."""
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether the difference is more than noise, at the level of 5 % for the whole report."""
+        return self.p_value < LEVEL
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All that a report says, but for the maps."""
+
+    experiment: dict[str, Any]
+    env: gym.Env[Any, Any] | None
+    motion: Motion | None
+    optimal: OptimalValues | None
+    no_optimal: str
+    """Why there is no V*, a sentence."""
+    curves: list[Curves]
+    measures: dict[str, dict[str, Measure]]
+    """By label and name of the measure."""
+    exponents: dict[str, float]
+    comparisons: list[Comparison]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def environment(self) -> str:
+        """Gymnasium's name of the environment."""
+        return str(self.experiment["environment"]["id"])
+
+
+def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Summary:
+    """Read a store and compute; `say` takes a word on what is being done."""
+    experiment = store.experiment
+    notes: list[str] = []
+    say("Reading the runs")
+    curves = read_curves(store.runs(), notes)
+    if not curves:
+        raise ValueError(
+            "path: there is no run with an episode to report yet; `kernelrl run` first"
+            + "".join(f"\n{note}" for note in notes)
+        )
+    env = make_environment(experiment["environment"], notes)
+    say("Computing optimal values")
+    optimal, why = optimal_values(env, curves)
+    returns = {c.label: c.returns for c in curves}
+    measures = {}
+    for c in curves:
+        say(f"Playing the policies of {c.label}")
+        measures[c.label] = measures_of(c, optimal, deployed_values(c, env, notes))
+    exponents = {}
+    if optimal is not None:
+        exponents = {
+            label: fitted_exponent(regret(R, optimal.start_value).mean(axis=0)) for label, R in returns.items()
+        }
+    motion = None if env is None else motion_of(env)
+    return Summary(experiment, env, motion, optimal, why, curves, measures, exponents, compare(curves, measures), notes)
+
+
+def read_curves(runs: list[Any], notes: list[str]) -> list[Curves]:
+    """The runs by label, in the experiment's order."""
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    for run in runs:
+        try:
+            history = run.history()
+            if len(history):
+                found.setdefault(run.label, []).append((run, history))
+            if not run.finished:
+                notes.append(f"{run.label}, seed {run.seed} is not finished: {len(history):,} episodes so far.")
+        except Exception as error:  # a damaged file must not hide the other runs
+            notes.append(f"{run.label}, seed {run.seed} cannot be read and is left out: {error}")
+    curves = []
+    for label, pairs in found.items():
+        K = min(len(history) for _, history in pairs)
+        if any(len(history) > K for _, history in pairs):
+            notes.append(f"{label}: its seeds have different numbers of episodes; the first {K:,} are reported.")
+        returns, seconds = (
+            np.array([h[name].to_numpy()[:K] for _, h in pairs], float) for name in ("return", "seconds")
+        )
+        members = tuple(run for run, _ in pairs)
+        curves.append(Curves(label, tuple(run.seed for run in members), returns, seconds, members))
+    return curves
+
+
+def make_environment(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:
+    """The environment of the experiment, or None with a note."""
+    options = {key: value for key, value in table.items() if key != "id"}
+    try:
+        return gym.make(table["id"], **options)
+    except Exception as error:  # constructors of all kinds
+        notes.append(f"The environment {table['id']} cannot be made here: {error}")
+        return None
+
+
+def optimal_values(env: gym.Env[Any, Any] | None, curves: list[Curves]) -> tuple[OptimalValues | None, str]:
+    """V*, or None and a sentence that says why."""
+    if env is None:
+        return None, "The environment cannot be made here, so its optimal value is not known."
+    if motion_of(env) is None:
+        return None, "The optimal value of this environment is not known: it is computed for kernelrl's own only."
+    optimal = solve(env)
+    steps = {int(run.history()["steps"].max()) for c in curves for run in c.runs}
+    if steps != {optimal.horizon}:
+        return None, (
+            f"The optimal value is known for episodes of {optimal.horizon} steps, and agents of this experiment "
+            f"played {', '.join(map(str, sorted(steps)))}."
+        )
+    return optimal, ""
+
+
+def deployed_values(c: Curves, env: gym.Env[Any, Any] | None, notes: list[str]) -> Floats:
+    """The value of each seed's deployed policy, (n,); NaN where it cannot be had."""
+    values = np.full(len(c.runs), np.nan)
+    for i, run in enumerate(c.runs):
+        if env is None:
+            continue
+        try:
+            values[i] = run.agent().evaluate(env, EVALUATION_EPISODES, EVALUATION_SEED).mean
+        except Exception as error:  # a damaged file, a function that cannot be imported: the rest is reported
+            notes.append(f"{c.label}, seed {run.seed}: its policy cannot be played: {error}")
+    return values
+
+
+def measures_of(c: Curves, optimal: OptimalValues | None, deployed: Floats) -> dict[str, Measure]:
+    """The row of a label."""
+    totals, K = c.returns.sum(axis=1), c.episodes
+    rows = {"total reward": totals}
+    if optimal is not None:
+        ceiling = K * optimal.start_value
+        rows |= {"regret": ceiling - totals, "fraction of ceiling": totals / ceiling}
+    rows |= {"value of deployed policy": deployed, "seconds per 1,000 episodes": 1000 * c.seconds[:, -1] / K}
+    return {name: Measure.of(values) for name, values in rows.items()}
+
+
+def compare(curves: list[Curves], measures: dict[str, dict[str, Measure]]) -> list[Comparison]:
+    """All pairs of labels by each compared measure, on common seeds and equal numbers of episodes."""
+    found, p_values = [], []
+    for measure in COMPARED:
+        for one, other in itertools.combinations(curves, 2):
+            seeds = [seed for seed in one.seeds if seed in other.seeds]
+            K = min(one.episodes, other.episodes)
+            pair = []
+            for c in (one, other):
+                values = (
+                    c.returns[:, :K].sum(axis=1) if measure == "total reward" else measures[c.label][measure].values
+                )
+                pair.append(np.array([values[c.seeds.index(seed)] for seed in seeds]))
+            known = ~np.isnan(pair[0] + pair[1])
+            first, second = pair[0][known], pair[1][known]
+            p_values.append(paired_p_value(first, second))
+            difference = float((first - second).mean()) if first.size else np.nan
+            found.append((measure, one.label, other.label, int(first.size), difference))
+    corrected = holm(np.array(p_values))
+    return [Comparison(*entries, float(p)) for entries, p in zip(found, corrected, strict=True)]

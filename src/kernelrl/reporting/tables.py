@@ -1,0 +1,208 @@
+"""The tables of the page, as HTML. Every label and name is escaped here."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from html import escape
+from importlib import metadata
+from typing import Any
+
+from kernelrl.reporting.figures import action_colours, action_names
+from kernelrl.reporting.maps import Maps
+from kernelrl.reporting.style import OPTIMUM, line_of
+from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
+
+__all__ = ["action_legend", "differences", "exponents", "legend", "results", "versions"]
+
+FORMAT = {
+    "total reward": "{:,.0f}",
+    "regret": "{:,.0f}",
+    "fraction of ceiling": "{:.1%}",
+    "value of deployed policy": "{:.3f}",
+    "seconds per 1,000 episodes": "{:.3g}",
+}
+
+
+def shown(name: str, value: float) -> str:
+    """A number as its column has it."""
+    if math.isnan(value):
+        return "–"
+    text = FORMAT[name].format(value)
+    if name in ("total reward", "regret") and abs(value) < 1000:
+        text = f"{value:.1f}"
+    if not text.strip("-0.%"):
+        text = text.removeprefix("-")
+    return text.replace("%", " %").replace("-", "−")
+
+
+def results(summary: Summary) -> str:
+    """A row a label, a column a measure."""
+    names = [name for name in MEASURES if name in summary.measures[summary.curves[0].label]]
+    head = "".join(f"<th>{name}</th>" for name in ("algorithm", *names, "seeds", "episodes"))
+    rows = ""
+    for i, c in enumerate(summary.curves):
+        cells = "".join(f"<td>{cell(name, summary.measures[c.label][name])}</td>" for name in names)
+        rows += f"<tr><th>{key(i)}{escape(c.label)}</th>{cells}<td>{len(c.seeds)}</td><td>{c.episodes:,}</td></tr>"
+    return (
+        f'<div class="wide"><table id="table-results"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def cell(name: str, measure: Measure) -> str:
+    """Mean and interval."""
+    text = shown(name, measure.mean)
+    if not math.isnan(measure.low):
+        text += f'<span class="interval">[{shown(name, measure.low)}, {shown(name, measure.high)}]</span>'
+    return text
+
+
+def key(index: int) -> str:
+    """A piece of the label's line."""
+    line = line_of(index)
+    return stroke(line.colour, 2.5, "" if line.dash == "solid" else line.dash.replace("px", ""))
+
+
+def stroke(colour: str, width: float, dash: str) -> str:
+    """A short line."""
+    return (
+        '<svg class="key" width="26" height="8" aria-hidden="true"><line x1="0" y1="4" x2="26" y2="4" '
+        f'stroke="{colour}" stroke-width="{width}" stroke-dasharray="{dash}"/></svg>'
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- differences
+
+
+def differences(summary: Summary) -> str:
+    """For each compared measure a sentence and a square of all pairs."""
+    if len(summary.curves) < 2:
+        return "<p>There is only one algorithm, so there is nothing to compare.</p>"
+    seeds = [c.seeds for c in summary.comparisons]
+    tested = sum(not math.isnan(c.p_value) for c in summary.comparisons)
+    text = (
+        "Labels are compared by their differences seed by seed (paired t test, two-sided, which takes the differences "
+        f"to be roughly normal), corrected by Holm's method for the {tested} tests of this page: all statements "
+        "together are wrong with a probability of 5 % at most. "
+    )
+    if not tested:
+        text = "Noise cannot be told from differences: that takes at least two common seeds of each pair of labels. "
+    elif min(seeds) < 5:
+        text += f"With {min(seeds)} common seeds only large differences can show; more seeds would tell more. "
+    out = f"<p>{text}</p>"
+    for measure in COMPARED:
+        entries = [c for c in summary.comparisons if c.measure == measure and not math.isnan(c.p_value)]
+        if entries:
+            out += f"<p><b>{measure.capitalize()}:</b> {sentence(entries)}</p>{square(summary, measure)}"
+    return out
+
+
+def sentence(entries: list[Comparison]) -> str:
+    """What is beyond noise, in words: for each label those that it is above."""
+    above: dict[str, list[str]] = {}
+    for c in entries:
+        if c.beyond_noise:
+            better, worse = (c.first, c.second) if c.difference > 0 else (c.second, c.first)
+            above.setdefault(better, []).append(escape(worse))
+    if not above:
+        return "no difference is beyond noise."
+    lines = "".join(f"<li><b>{escape(one)}</b> is above {', '.join(others)}.</li>" for one, others in above.items())
+    return f'</p><ul class="plain">{lines}</ul><p>'
+
+
+def square(summary: Summary, measure: str) -> str:
+    """Row less column, with the corrected p-value."""
+    by_pair = {(c.first, c.second): c for c in summary.comparisons if c.measure == measure}
+    labels = [c.label for c in summary.curves]
+    head = "".join(f"<th>minus {escape(label)}</th>" for label in labels)
+    rows = "".join(
+        f"<tr><th>{key(i)}{escape(one)}</th>{''.join(pair_cell(by_pair, one, other) for other in labels)}</tr>"
+        for i, one in enumerate(labels)
+    )
+    table = f"<thead><tr><th>{measure}</th>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="wide"><table class="square">{table}</table></div>'
+
+
+def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str) -> str:
+    """One entry of the square."""
+    if one == other:
+        return "<td></td>"
+    sign, c = (1, by_pair[one, other]) if (one, other) in by_pair else (-1, by_pair[other, one])
+    if math.isnan(c.p_value):
+        return '<td class="noise">–</td>'
+    difference = sign * c.difference
+    kind = ("better" if difference > 0 else "worse") if c.beyond_noise else "noise"
+    mark = {"better": "▲ ", "worse": "▼ ", "noise": ""}[kind]
+    plus = "+" if difference > 0 else ""
+    p = "p &lt; 0.001" if c.p_value < 0.001 else f"p = {c.p_value:.2g}"
+    return f'<td class="{kind}">{mark}{plus}{shown(c.measure, difference)}<span class="p">{p}</span></td>'
+
+
+# -------------------------------------------------------------------------------------------------------------- others
+
+
+def legend(summary: Summary, optimum: bool) -> str:
+    """Which line is which label; a click hides it."""
+    entries = [(str(i), key(i), c.label) for i, c in enumerate(summary.curves)]
+    if optimum:
+        entries.append(("optimal", stroke(OPTIMUM, 1.0, ""), "optimal policy"))
+    buttons = "".join(
+        f'<button type="button" data-group="{group}" aria-pressed="true">{line}{escape(label)}</button>'
+        for group, line, label in entries
+    )
+    return f'<div class="legend lines">{buttons}</div>'
+
+
+def exponents(summary: Summary) -> str:
+    """The exponent of each label's regret."""
+    rows = "".join(
+        f"<tr><th>{key(i)}{escape(c.label)}</th><td>{'–' if math.isnan(e) else f'{e:.2f}'}</td></tr>"
+        for i, c in enumerate(summary.curves)
+        for e in [summary.exponents[c.label]]
+    )
+    return (
+        "<p>Fitted exponents: the slope of the mean regret on logarithmic axes over the last nine tenths of the "
+        "episodes. An agent that learns nothing has 1; the faster one learns, the lower it is.</p>"
+        '<div class="wide"><table id="table-exponents"><thead><tr><th>algorithm</th><th>exponent</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def action_legend(summary: Summary, maps: list[Maps]) -> str:
+    """What the colours of the policy mean."""
+    actions = max(m.actions for m in maps)
+    names, colours = action_names(summary, actions), action_colours(actions)
+    entries = "".join(
+        f'<span><span class="swatch" style="background:{colour}"></span>{escape(name)}</span>'
+        for name, colour in zip(names, colours, strict=False)
+    )
+    return f'<div class="legend">{entries}</div>'
+
+
+def versions(summary: Summary) -> str:
+    """What the runs were made with, each different answer once, and what wrote this page."""
+    here = {"python": platform.python_version()}
+    here |= {name: metadata.version(name) for name in ("numpy", "scipy", "matplotlib", "plotly", "polars")}
+    found: dict[str, set[str]] = {}
+    for c in summary.curves:
+        for run in c.runs:
+            for name, value in {**record(run, "versions"), **record(run, "machine")}.items():
+                found.setdefault(name, set()).add(str(value))
+    runs = "".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(', '.join(sorted(v)))}</td></tr>" for name, v in found.items()
+    )
+    page = "".join(f"<tr><td>{escape(name)}</td><td>{escape(v)}</td></tr>" for name, v in here.items())
+    return (
+        f'<div class="wide"><table><thead><tr><th>the runs</th><th></th></tr></thead><tbody>{runs}</tbody>'
+        f"<thead><tr><th>this page</th><th></th></tr></thead><tbody>{page}</tbody></table></div>"
+    )
+
+
+def record(run: Any, key: str) -> dict[str, Any]:
+    """A table of the run's JSON file, empty where it has none."""
+    try:
+        content = json.loads((run.path / "run.json").read_text(encoding="utf-8"))[key]
+        return dict(content)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

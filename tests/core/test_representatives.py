@@ -1,0 +1,178 @@
+"""Representatives, transitions between them and sums of rows against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from conftest import callable_from_python
+from kernelrl.core import representatives as reps_module
+from kernelrl.core import transitions as transitions_module
+from kernelrl.core.compile import compiled
+from kernelrl.core.representatives import grow_representatives, new_representatives, representative_room, reweigh
+from kernelrl.core.rows import add_rows, padded
+from kernelrl.core.transitions import grow_missing, grow_transitions, new_missing, new_transitions
+from naive.representatives import NaiveRepresentatives
+from pools import BETA, SIGMA, make_settings
+
+find_or_add = callable_from_python(reps_module.find_or_add)
+find = callable_from_python(reps_module.find)
+nearest = callable_from_python(reps_module.nearest)
+count_transition = callable_from_python(transitions_module.count_transition)
+pass_back = callable_from_python(transitions_module.pass_back)
+miss = callable_from_python(transitions_module.miss)
+sum_missing = callable_from_python(transitions_module.sum_missing)
+
+METRICS = ("euclidean", "manhattan", "chebyshev")
+ORDERS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
+
+
+def rho(metric):
+    return lambda x, y: np.linalg.norm(x[:, None] - y[None], ord=ORDERS[metric], axis=2)
+
+
+def fill(settings, states, merge, limit=10**9, cone_reach=0.0, bounded=True):
+    """A set made of `states` in turn, and the representative of each."""
+    d = states.shape[1]
+    reps = new_representatives(np.zeros(d), np.ones(d), merge, limit, cone_reach, bounded, capacity=2)  # it will grow
+    found = []
+    for x in states:
+        if not representative_room(reps, 1):
+            reps = grow_representatives(reps, 1)
+        found.append(find_or_add(reps, settings, x))
+    return reps, found
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("merge", [0.0, 0.0713, 0.31])
+def test_finding(merge, metric, d, bounded):
+    settings = make_settings("gaussian", metric, d)
+    rng = np.random.default_rng(1)
+    states = np.concatenate([rng.random((60, d)), np.zeros((1, d)), np.ones((1, d))])
+    states = np.concatenate([states, states[::7]])  # some come again
+    naive = NaiveRepresentatives(merge, rho(metric))
+    expected = [naive.visit(x) for x in states]
+    reps, found = fill(settings, states, merge, bounded=bounded)
+    number = reps.number[0]
+    assert number == len(naive.states)
+    assert_allclose(reps.points[:number, :, 0], naive.states)
+    assert_allclose(reps.points[found, :, 0], expected)
+    for x in rng.random((40, d)):
+        u = find(reps, settings.space, x)
+        assert_allclose(reps.points[u, :, 0] if u >= 0 else x, naive.read(x))
+        distances = rho(metric)(x[None], np.array(naive.states))[0]
+        assert nearest(reps, settings.space, x) == distances.argmin()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "compact", "tricube"])
+def test_neighbours(kernel):
+    settings = make_settings(kernel, "euclidean", 2)
+    states = np.random.default_rng(2).random((80, 2))
+    reps, _ = fill(settings, states, 0.05, cone_reach=0.3)
+    check_neighbours(reps, settings, kernel)
+    wider = settings._replace(inverse_sigma2=settings.inverse_sigma2 / 4, reach=2 * settings.reach)
+    check_neighbours(reweigh(reps, wider, 3), wider, kernel)
+
+
+def check_neighbours(reps, settings, kernel):
+    from naive.kernels import BY_NAME
+
+    number = reps.number[0]
+    points = reps.points[:number, :, 0]
+    distances = rho("euclidean")(points, points)
+    expected = BY_NAME[kernel](distances * math.sqrt(settings.inverse_sigma2))
+    for near, dense in (
+        (reps.weights, np.where(distances <= settings.reach, expected, 0.0)),
+        (reps.cones, np.where(distances <= 0.3, distances, 0.0)),
+    ):
+        actual = np.zeros((number, number))
+        for u in range(number):
+            start, n, space = near.span[:, u]
+            index, amount = near.index[start : start + space], near.amount[start : start + space]
+            assert len(set(index[:n])) == n
+            actual[u, index[:n]] = amount[:n]
+            assert not amount[n:].any() and not index[n:].any()
+        assert_allclose(actual, dense, rtol=1e-12, atol=1e-15)
+        assert near.used[1] == near.span[2].sum() <= near.used[0] <= near.index.size
+
+
+def test_a_limit_on_their_number():
+    settings = make_settings("gaussian", "euclidean", 2)
+    states = np.random.default_rng(3).random((50, 2))
+    reps, found = fill(settings, states, 0.05, limit=7)
+    assert reps.number[0] == 7 and reps.number[1] > 0
+    for x, u in zip(states[20:], found[20:], strict=True):
+        assert u == rho("euclidean")(x[None], reps.points[:7, :, 0])[0].argmin()
+
+
+@pytest.mark.parametrize("columns", [4, 8])
+def test_transitions(columns):
+    rng = np.random.default_rng(4)
+    U, pools = 12, 2
+    transitions = new_transitions(pools, U, blocks=1)
+    dense = np.zeros((pools, U * columns, U))
+    for _ in range(900):
+        p, pair, y, amount = rng.integers(pools), rng.integers(U * columns), rng.integers(U), rng.random()
+        transitions = grow_transitions(transitions, 1)
+        count_transition(transitions, p, pair, y, amount)
+        dense[p, pair, y] += amount
+    V = rng.random(U)
+    for p in range(pools):
+        W = np.zeros(U * columns)
+        for y in range(U):
+            pass_back(transitions, p, y, V[y], W)
+        assert_allclose(W, dense[p] @ V)
+
+
+def test_missing():
+    rng = np.random.default_rng(5)
+    U, columns = 15, 4
+    transitions, dense = new_transitions(1, U), np.zeros((U, columns, U))
+    missing = new_missing(1, U, columns)
+    out, V = np.zeros((U, columns)), rng.random(U)
+    for u in range(U):
+        missing = grow_missing(missing, U, U + 4)
+        weights = rng.random(U) * (rng.random(U) < 0.5)
+        expected = np.einsum("v,vay,y->a", weights, dense, V)
+        miss(missing, transitions, 0, u, U, weights)
+        for _ in range(20):
+            v, a, y = rng.integers(U), rng.integers(columns), rng.integers(U)
+            transitions = grow_transitions(transitions, 1)
+            count_transition(transitions, 0, v * columns + a, y, 1.0)
+            dense[v, a, y] += 1.0
+        sum_missing(missing, 0, u, V, out)
+        assert_allclose(out[u], expected, atol=1e-12)
+    assert out[1:].all() and not out[0].any()
+
+
+@compiled(cache=False)
+def all_rows(weights, index, degree, rows, out):
+    for u in range(degree.size):
+        for first in range(0, rows.shape[1], 4):
+            add_rows(weights, index, u * weights.shape[1], degree[u], rows, first, out, u)
+
+
+@pytest.mark.parametrize("actions", [1, 3, 4, 5])
+def test_rows(actions):
+    rng = np.random.default_rng(6)
+    U, width, columns = 9, 12, padded(actions)
+    assert columns % 4 == 0 and actions <= columns < actions + 4
+    degree = np.array([0, 1, 2, 3, 4, 5, 8, 11, 12])
+    weights = np.where(np.arange(width) < degree[:, None], rng.random((U, width)), 0.0)
+    index = np.where(np.arange(width) < degree[:, None], rng.integers(0, U, (U, width)), 0).astype(np.uint32)
+    rows, out = rng.random((U, columns)), np.full((U, columns), np.nan)
+    all_rows(weights, index, degree, rows, out)
+    assert_allclose(out, np.einsum("uj,ujc->uc", weights, rows[index]), rtol=1e-13)
+
+
+def test_these_tests_see_several_neighbours():
+    assert SIGMA > 0 and BETA > 0
+    settings = make_settings("gaussian", "euclidean", 2)
+    reps, _ = fill(settings, np.random.default_rng(2).random((80, 2)), 0.05, cone_reach=0.3)
+    number = reps.number[0]
+    assert 1 < reps.cones.span[1, :number].mean() < number

@@ -1,0 +1,252 @@
+"""Experiments' files: what they mean, and what is said about those that mean nothing."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import kernelrl as krl
+from experiment_parts import GREEDY, RANDOM, write_toml
+from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError, catalogue, read_experiment
+from kernelrl.experiments.objects import build_agent, build_environment, listing
+from kernelrl.experiments.runner import Plan
+
+EXAMPLE = """
+name = "my-comparison"
+episodes = 4000
+seeds = 3                      # 0, 1, 2; or a list: [1, 2, 7]
+
+[environment]
+id = "kernelrl/TwinRooms-v0"   # and keyword arguments of the environment beside it
+
+[[agents]]
+label = "greedy"
+agent = "GreedyKernelUCBVI"    # a public name, or an import path
+bandwidth = 0.025
+representatives = 0.05
+"""
+
+
+def read(tmp_path, text, **options):
+    path = tmp_path / "experiment.toml"
+    path.write_text(text)
+    return read_experiment(path, **options)
+
+
+def agent(**table):
+    return build_agent(AgentEntry(**{"label": "it", "agent": "KernelUCBVI", "representatives": "none", **table}))
+
+
+def test_the_example(tmp_path):
+    experiment = read(tmp_path, EXAMPLE)
+    assert (experiment.name, experiment.episodes, experiment.seeds) == ("my-comparison", 4000, [0, 1, 2])
+    assert experiment.environment.id == "kernelrl/TwinRooms-v0" and experiment.environment.others == {}
+    assert experiment.agents[0].others == {"bandwidth": 0.025, "representatives": 0.05}
+    assert Experiment.checked(experiment.to_json(), "again") == experiment
+
+
+def test_a_list_of_seeds_and_overriding(tmp_path):
+    text = EXAMPLE.replace("seeds = 3", "seeds = [1, 2, 7]")
+    assert read(tmp_path, text).seeds == [1, 2, 7]
+    changed = read(tmp_path, text, episodes=5, seeds=2)
+    assert (changed.episodes, changed.seeds) == (5, [0, 1])
+
+
+def test_sweeps(tmp_path):
+    experiment = read(tmp_path, EXAMPLE + "[agents.sweep]\nbonus_scale = [0.1, 1]\nstationary = [true, false]\n")
+    assert [entry.label for entry in experiment.agents] == [
+        "greedy bonus_scale=0.1 stationary=true",
+        "greedy bonus_scale=0.1 stationary=false",
+        "greedy bonus_scale=1 stationary=true",
+        "greedy bonus_scale=1 stationary=false",
+    ]
+    assert experiment.agents[1].others == {
+        "bandwidth": 0.025, "representatives": 0.05, "bonus_scale": 0.1, "stationary": False,
+    }  # fmt: skip
+    tables = EXAMPLE + '[agents.sweep]\nmetric = ["euclidean", {name = "lp", p = 3, scale = [1, 2]}]\n'
+    assert read(tmp_path, tables).agents[1].label == "greedy metric=lp(p=3, scale=[1, 2])"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("seeds = 3", "seeds = [1, 2, 1]"), ["seeds", "seed 1 is there twice"]),
+        (("seeds = 3", "seeds = 3\nseeds = 4"), ["not TOML", "line 5"]),
+        (("seeds = 3", "seeds = 0"), ["seeds", "at least 1"]),
+        (("seeds = 3", "seeds = []"), ["seeds"]),
+        (("seeds = 3", "seeds = [-1]"), ["seeds", "from 0"]),
+        (("seeds = 3", "seeds = [1.5]"), ["seeds"]),
+        (("seeds = 3", 'seeds = "three"'), ["seeds"]),
+        (("seeds = 3", "seeds = true"), ["seeds"]),
+        (("episodes = 4000", "episodes = 0"), ["episodes", "greater than or equal to 1", "got 0"]),
+        (("episodes = 4000", 'episodes = "many"'), ["episodes", "integer", "'many'"]),
+        (("episodes = 4000", "episodes = true"), ["episodes", "integer"]),
+        (("episodes = 4000", ""), ["episodes is missing"]),
+        (("episodes = 4000", "episodes = 4000\nepisode = 3"), ['"episode"', "did you mean episodes?", "seeds"]),
+        (("[environment]", "[enviroment]"), ['"enviroment"', "environment is missing"]),
+        (("id = ", "name = "), ["environment.id is missing"]),
+        (("[[agents]]", "[agents]"), ["agents", "list"]),
+        (('label = "greedy"', ""), ["agents number 1 label is missing"]),
+        (('label = "greedy"', 'label = ""'), ["agents number 1 label"]),
+        (('label = "greedy"', 'label = " greedy"'), ['agents " greedy" label', "spaces"]),
+        (('agent = "GreedyKernelUCBVI"', ""), ['agents "greedy" agent is missing']),
+        (("bandwidth = 0.025", "bandwidth = nan"), ["nan"]),
+        (("bandwidth = 0.025", "bandwidth = 1979-05-27"), ['agents "greedy" bandwidth']),
+        (("bandwidth = 0.025", "bandwidth = "), ["not TOML"]),
+    ],
+)
+def test_wrong_shapes(tmp_path, change, words):
+    assert change[0] in EXAMPLE
+    with pytest.raises(ExperimentError) as caught:
+        read(tmp_path, EXAMPLE.replace(*change))
+    for word in [*words, "experiment.toml"]:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('[[agents]]\nlabel = "greedy"\nagent = "RandomAgent"', ['label "greedy" is there twice']),
+        ('[[agents]]\nlabel = "Greedy"\nagent = "RandomAgent"', ["greedy and Greedy", "capital"]),
+        ("[agents.sweep]\nbandwidth = [1, 2]", ['"greedy"', "sweep.bandwidth", "also given"]),
+        ("[agents.sweep]\nbonus_scale = []", ["sweep.bonus_scale", "empty"]),
+        ("[agents.sweep]\nbonus_scale = [1, 2, 1.0]", ["sweep.bonus_scale", "twice"]),
+        ("[agents.sweep]\nbonus_scale = 1", ['agents "greedy" sweep bonus_scale', "list"]),
+        ('[agents.sweep]\nlabel = ["a"]', ["sweep.label"]),
+    ],
+)
+def test_wrong_additions(tmp_path, more, words):
+    with pytest.raises(ExperimentError) as caught:
+        read(tmp_path, EXAMPLE + more)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_no_such_experiment(tmp_path):
+    with pytest.raises(ExperimentError, match=r"no experiment of that name.*paper, paper-as-run, quick"):
+        read_experiment("papper")
+    with pytest.raises(ExperimentError, match="no such file"):
+        read_experiment(tmp_path)
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ExperimentError, match="not TOML"):
+        read_experiment(tmp_path / "binary.toml")
+
+
+def test_objects_from_tables():
+    folded = {"name": "folded", "map": "kernelrl.envs:twin_rooms_fold", "metric": {"name": "lp", "scale": "box"}}
+    assert agent(bandwidth=0.1, metric={"name": "lp", "p": 2, "scale": "box"}).metric == krl.metrics.Lp(2, "box")
+    assert agent(bandwidth=0.1, metric={"name": "lp", "p": math.inf}).metric == krl.metrics.Lp(math.inf)
+    assert agent(bandwidth=0.1, metric=folded).metric == krl.metrics.Folded(
+        krl.envs.twin_rooms_fold, krl.metrics.Lp(2, "box")
+    )
+    assert agent(bandwidth=0.1, metric={"name": "custom", "function": "user_functions:around"}).metric.function
+    assert agent(bandwidth=0.1, metric="manhattan").metric == krl.metrics.Lp(1)
+    kernel = agent(bandwidth=0.1, kernel={"name": "exponential-power", "p": 3}).kernel
+    assert kernel == krl.kernels.ExponentialPower(3)
+    assert agent(bandwidth=0.1, lipschitz={"name": "recursion", "reward": 10, "transition": 1}).lipschitz == (10, 1)
+    assert agent(bandwidth=0.1, lipschitz="none").lipschitz is None
+    power = {"name": "power", "start": 0.05, "minimum": 0.012, "exponent": 0.25}
+    assert agent(bandwidth=power, representatives=0.02).bandwidth == krl.schedules.Power(0.05, 0.012, 0.25)
+    assert agent(bandwidth=0.1, reward_range=[-1, 2]).reward_range == (-1, 2)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({}, ["bandwidth"]),
+        ({"bandwith": 0.1}, ['"bandwith"', "did you mean bandwidth?", "regularization"]),
+        ({"bandwidth": -1}, ["bandwidth must be", "-1"]),
+        ({"bandwidth": "wide"}, ["bandwidth must be", "wide"]),
+        ({"bandwidth": 0.1, "metric": "euclidian"}, ["metric", "euclidian", "euclidean"]),
+        ({"bandwidth": 0.1, "metric": {"p": 2}}, ["metric", "needs a name", "lp, folded, custom"]),
+        ({"bandwidth": 0.1, "metric": {"name": "pl"}}, ["metric", '"pl"', "custom, folded, lp"]),
+        ({"bandwidth": 0.1, "metric": {"name": "lp", "q": 2}}, ["metric: lp", '"q"', "p, scale"]),
+        ({"bandwidth": 0.1, "metric": {"name": "lp", "p": 0.5}}, ["metric", "p must be at least 1"]),
+        ({"bandwidth": 0.1, "metric": {"name": "folded"}}, ["metric: folded: map is missing"]),
+        ({"bandwidth": 0.1, "metric": {"name": "folded", "map": "nowhere:f"}}, ["metric", "nowhere:f", "imported"]),
+        ({"bandwidth": 0.1, "metric": {"name": "folded", "map": "f"}}, ["metric", "module:name"]),
+        ({"bandwidth": 0.1, "kernel": {"name": "exponential-power", "p": 1}}, ["kernel", "above 2"]),
+        ({"bandwidth": 0.1, "stationary": {"name": "yes"}}, ["stationary", "table is not allowed"]),
+        ({"bandwidth": 0.1, "agent": "KernelUBCVI"}, ['"KernelUBCVI"', "did you mean KernelUCBVI?", "module:Class"]),
+        ({"bandwidth": 0.1, "agent": "math:sin"}, ["math:sin", "subclass"]),
+        ({"agent": "RandomAgent"}, ['"representatives"', "horizon, reward_range"]),
+        ({"agent": "GreedyKernelUCBVI", "bandwidth": 0.1}, ["lipschitz"]),
+    ],
+)
+def test_wrong_agents(table, words):
+    with pytest.raises(ExperimentError) as caught:
+        agent(**table)
+    for word in ['agents "it"', *words]:
+        assert word in str(caught.value)
+
+
+def test_an_agent_of_the_users_own():
+    made = build_agent(AgentEntry(label="it", agent="experiment_parts:Dying", marks="/nowhere", times=0))
+    assert type(made).__name__ == "Dying" and made.times == 0
+
+
+def test_presets():
+    made = build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-run", max_representatives=7))
+    expected = krl.KernelUCBVI.preset("as-run", max_representatives=7)
+    assert repr(made) == repr(expected) and made.max_representatives == 7
+    with pytest.raises(ExperimentError, match=r'agents "it": preset: KernelUCBVI has text, as-run, analysed, not'):
+        build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-ran"))
+    with pytest.raises(ExperimentError, match=r'agents "it": preset: RandomAgent has no presets'):
+        build_agent(AgentEntry(label="it", agent="RandomAgent", preset="as-run"))
+
+
+def test_wrong_for_the_environment(tmp_path):
+    """What shows only when an agent meets the environment is found before anything runs."""
+    with pytest.raises(ExperimentError, match=r'agents "greedy": lipschitz: .* length 20'):
+        Plan.of(read_experiment(write_toml(tmp_path / "a.toml", GREEDY.replace("= 2", "= [1, 2]"))))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('id = "kernelrl/TwoRooms-v0"', ["kernelrl/TwoRooms-v0", "kernelrl/TwinRooms-v0"]),
+        ('id = "nowhere:Rooms-v0"', ["nowhere:Rooms-v0"]),
+        ('id = "kernelrl/TwinRooms-v0"\nwalls = 3', ["walls"]),
+        ('id = "kernelrl/TwinRooms-v0"\nwall = 3', ["wall must be"]),
+    ],
+)
+def test_wrong_environments(tmp_path, table, words):
+    experiment = read(tmp_path, EXAMPLE.replace('id = "kernelrl/TwinRooms-v0"', table))
+    with pytest.raises(ExperimentError) as caught:
+        build_environment(experiment.environment)
+    for word in ["environment", *words]:
+        assert word in str(caught.value)
+
+
+def test_the_catalogue():
+    assert list(catalogue()) == ["paper", "paper-as-run", "quick"]
+    for name in catalogue():
+        experiment = read_experiment(name)
+        assert experiment.name == name and len(experiment.agents) == 6
+        if name != "quick":
+            assert experiment.episodes == 50_000 and len(experiment.seeds) == 8
+
+
+@pytest.mark.skipif(not hasattr(krl, "AdaptiveQL"), reason="needs all agents")
+@pytest.mark.parametrize("name", ["paper", "paper-as-run", "quick"])
+def test_the_catalogue_can_be_run(name):
+    assert len(Plan.of(read_experiment(name)).configurations) == 6
+
+
+def test_listing():
+    everything = listing()
+    assert set(everything) == {"agents", "environments", "kernels", "metrics"}
+    assert {"KernelUCBVI", "GreedyKernelUCBVI", "RandomAgent"} <= set(everything["agents"])
+    assert "kernelrl/TwinRooms-v0" in everything["environments"]
+    for kernel in everything["kernels"]:
+        if kernel != "exponential-power":
+            krl.kernels.resolve_kernel(kernel)
+    assert all(text and "\n" not in text for entries in everything.values() for text in entries.values())
+
+
+def test_kinds_of_machine_code(tmp_path):
+    """Agents that differ in numbers only are compiled once."""
+    agents = RANDOM + GREEDY + GREEDY.replace('"greedy"', '"other"').replace("0.1", "0.2")
+    plan = Plan.of(read_experiment(write_toml(tmp_path / "a.toml", agents)))
+    assert plan.kinds["greedy"] == plan.kinds["other"] != plan.kinds["random"]

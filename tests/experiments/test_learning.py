@@ -1,0 +1,167 @@
+"""The work on one run, stopped and killed at every point: what is stored belongs together, and the end is the same."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import kernelrl as krl
+from experiment_parts import GREEDY, write_toml
+from kernelrl.experiments import learning
+from kernelrl.experiments.config import read_experiment
+from kernelrl.experiments.learning import learn, snapshot_episodes
+from kernelrl.experiments.runner import Plan, Result, agent_table, extend, plan_jobs
+from kernelrl.experiments.store import AGENT, HISTORY, RUN, Store
+
+EPISODES = 40
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def planned(tmp_path):
+    """A store and its one job, with a checkpoint at each snapshot, after 1, 2, 8, 20 and 40 episodes."""
+    experiment = read_experiment(write_toml(tmp_path / "a.toml", GREEDY, episodes=EPISODES, seeds=[5]))
+    plan, store = Plan.of(experiment), Store(tmp_path / "out")
+    store.path.mkdir()
+    extend(store, experiment, plan)
+    (job,) = plan_jobs(store, experiment, plan, 1000.0, Result(store))
+    shutil.copy(Path(job.path, RUN), store.path / "begun.json")
+    return store, job
+
+
+def finish(store, job):
+    """Learn to the end; the history without seconds, and values of the agent."""
+    events = list(learn(job, Path(job.path), lambda: False))
+    assert events[-1]["kind"] == "finished"
+    (run,) = store.runs()
+    assert run.finished and run.record["finished"] is True
+    return run.history().drop("seconds"), run.agent().values([[0.2, 0.2], [1.5, 0.5]], 4).tolist()
+
+
+def restart(store):
+    """Remove all that was learnt."""
+    (run,) = store.runs()
+    for path in run.path.iterdir():
+        path.unlink()
+    shutil.copy(store.path / "begun.json", run.path / RUN)
+
+
+def check_whole(store):
+    """Whatever is stored belongs together."""
+    (run,) = store.runs()
+    history = run.history()
+    assert len(history) == run.episodes
+    if run.episodes:
+        assert run.agent().episodes == run.episodes
+    assert all(krl.load(path).episodes == episode for episode, path in run.snapshots())
+    assert run.record["episodes"] <= run.episodes
+    return run.episodes
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_every_rename(planned, monkeypatch, when):
+    store, job = planned
+    expected = finish(store, job)
+    rename = os.replace
+    reached = set()
+    for last in itertools.count():
+        restart(store)
+        names = []
+
+        def dying(source, target, last=last, names=names):
+            names.append(Path(target).name)
+            if when == "after" or len(names) <= last:
+                rename(source, target)
+            if len(names) == last + 1:
+                raise Killed
+
+        monkeypatch.setattr(os, "replace", dying)
+        monkeypatch.setattr(Path, "unlink", lambda path, missing_ok=False: None)  # nobody tidies up after a kill
+        try:
+            for _ in learn(job, Path(job.path), lambda: False):
+                pass
+        except Killed:
+            reached.add(names[-1])
+        monkeypatch.undo()
+        if len(names) <= last:
+            break
+        episodes = check_whole(store)
+        left = list(Path(job.path).glob(".*.part"))
+        assert left or when == "after"
+        found = finish(store, job)
+        assert found[0].equals(expected[0]) and found[1] == expected[1]
+        assert episodes <= EPISODES and not list(Path(job.path).glob(".*.part"))
+    assert {HISTORY, AGENT, RUN, "agent-2.krl"} <= reached
+
+
+def test_stopped(planned):
+    store, job = planned
+    expected = finish(store, job)
+    for pieces in (0, 1, 3):
+        restart(store)
+        answers = itertools.chain([False] * pieces, itertools.repeat(True))
+        events = list(learn(job, Path(job.path), answers.__next__))
+        assert events[-1]["kind"] == "stopped"
+        assert check_whole(store) == max((event["episode"] for event in events if "episode" in event), default=0)
+        found = finish(store, job)
+        assert found[0].equals(expected[0]) and found[1] == expected[1]
+
+
+def test_pieces_end_at_snapshots(planned):
+    _, job = planned
+    events = list(learn(job, Path(job.path), lambda: False))
+    stored = [event["episode"] for event in events if event["kind"] == "checkpoint"]
+    assert stored == snapshot_episodes(EPISODES) == [1, 2, 8, 20, 40]
+
+
+def test_seconds_go_on(planned):
+    store, job = planned
+    finish(store, job)
+    (run,) = store.runs()
+    before = run.history()["seconds"]
+    list(learn(replace(job, episodes=EPISODES + 20), Path(job.path), lambda: False))
+    after = run.history()["seconds"]
+    assert after[:EPISODES].equals(before) and after.is_sorted() and after[-1] > before[-1]
+
+
+def test_someone_elses_checkpoint_is_refused(planned):
+    store, job = planned
+    finish(store, job)
+    with pytest.raises(ValueError, match=r"agent\.krl is of seed 5"):
+        list(learn(replace(job, seed=6), Path(job.path), lambda: False))
+
+
+def test_a_history_shorter_than_the_agent_is_an_error(planned):
+    """It cannot come about by a kill, so something else is wrong."""
+    _, job = planned
+    folder = Path(job.path)
+    kinds = (event["kind"] for event in learn(job, folder, lambda: False))
+    next(kind for kind in kinds if kind == "checkpoint")
+    kinds.close()
+    shutil.copy(folder / HISTORY, folder / "old")
+    list(learn(job, folder, lambda: False))
+    shutil.copy(folder / "old", folder / HISTORY)
+    with pytest.raises(ValueError, match=r"history\.parquet is damaged"):
+        list(learn(job, folder, lambda: False))
+
+
+def test_compiling_does_not_play_in_foreign_environments(tmp_path, monkeypatch):
+    experiment = read_experiment(write_toml(tmp_path / "a.toml", GREEDY, pause=0.0))
+    (entry,) = experiment.agents
+    assert agent_table(entry)["bandwidth"] == 0.1
+    import experiment_parts
+
+    monkeypatch.setattr(learning, "WARMED", set())
+    monkeypatch.setattr(experiment_parts.Rooms, "step", lambda self, action: pytest.fail("a step was taken"))
+    learning.warm(entry, experiment.environment)
+    assert len(learning.WARMED) == 1
+    learning.warm(entry, experiment.environment)
+    assert len(learning.WARMED) == 1

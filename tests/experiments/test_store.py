@@ -1,0 +1,216 @@
+"""The store: its layout, what is read from it, and what is said where a file is damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars
+import pytest
+
+import kernelrl as krl
+from experiment_parts import GREEDY, RANDOM, table, write_toml
+from kernelrl import experiments
+from kernelrl.experiments.store import safe_name
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A finished experiment, not to be changed."""
+    folder = tmp_path_factory.mktemp("store")
+    file = write_toml(folder / "a.toml", RANDOM + GREEDY, episodes=60, seeds=[3, 1])
+    result = experiments.run(file, folder / "out", workers=1)
+    assert result.finished
+    return folder / "out"
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    """One that may be changed."""
+    import shutil
+
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def test_layout(made):
+    found = sorted(str(path.relative_to(made)) for path in made.rglob("*") if path.is_file())
+    runs = [f"runs/{label}/seed-{seed}" for label in ("greedy", "random") for seed in (1, 3)]
+    files = [f"{run}/{name}" for run in runs for name in ("agent.krl", "history.parquet", "run.json")]
+    kept = [f"runs/{label}/seed-3/agent-{k}.krl" for label in ("greedy", "random") for k in (1, 3, 12, 30, 60)]
+    assert found == sorted([*files, *kept, "experiment.json", ".lock"])
+    content = json.loads((made / "experiment.json").read_text())
+    assert content["format"] == 1 and content["kernelrl"] == krl.__version__
+    assert content["experiment"]["seeds"] == [3, 1]
+    run = json.loads((made / "runs/greedy/seed-1/run.json").read_text())
+    assert run["format"] == 1 and run["episodes"] == 60 and run["finished"] is True
+    assert (run["label"], run["seed"]) == ("greedy", 1)
+    assert run["seconds"] > 0 and run["versions"]["numba"] and run["machine"]["cores"]
+    assert run["configuration"]["hyper_parameters"]["bandwidth"] == 0.1
+    assert run["configuration"]["environment"]["radius"] == 0.3
+
+
+def test_one_table(made):
+    frame = experiments.load(made)
+    assert frame.columns == ["label", "seed", "episode", "return", "steps", "seconds", "value"]
+    assert frame.schema["episode"] == frame.schema["steps"] == polars.Int64
+    assert frame.schema["seconds"] == frame.schema["value"] == frame.schema["return"] == polars.Float64
+    assert len(frame) == 4 * 60
+    assert frame["label"].unique(maintain_order=True).to_list() == ["random", "greedy"]
+
+
+def test_a_run_is_what_fit_gives(made):
+    import gymnasium as gym
+
+    agent = krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, lipschitz=2, representatives=None)
+    history = agent.fit(gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3), 60, seed=1)
+    run = next(run for run in experiments.open_store(made).runs() if (run.label, run.seed) == ("greedy", 1))
+    stored = run.history()
+    assert np.array_equal(stored["return"], history.returns) and history.returns.max() > 0
+    assert np.array_equal(stored["steps"], history.lengths)
+    assert np.array_equal(stored["value"], history.optimistic_values)
+    assert stored["seconds"].is_sorted() and stored["seconds"][0] > 0
+    states = [[0.1, 0.1], [0.5, 0.5]]
+    assert np.array_equal(run.agent().values(states, 3), agent.values(states, 3))
+
+
+def test_runs(made):
+    store = experiments.open_store(made)
+    assert store.experiment["name"] == "test"
+    runs = store.runs()
+    assert [(run.label, run.seed) for run in runs] == [("random", 3), ("random", 1), ("greedy", 3), ("greedy", 1)]
+    assert all(run.finished and run.episodes == 60 for run in runs)
+    assert runs[2].config["agent"] == "GreedyKernelUCBVI"
+    assert [episode for episode, _ in runs[2].snapshots()] == [1, 3, 12, 30, 60]
+    assert [krl.load(path).episodes for _, path in runs[2].snapshots()] == [1, 3, 12, 30, 60]
+    assert runs[3].snapshots() == []
+
+
+def test_others_open_it_directly(made):
+    import duckdb
+    import pandas
+
+    file = made / "runs/greedy/seed-1/history.parquet"
+    expected = polars.read_parquet(file)["return"].sum()
+    assert pandas.read_parquet(file)["return"].sum() == pytest.approx(expected)
+    rows = duckdb.sql(f"select sum(\"return\"), count(*) from '{file}'").fetchall()
+    assert rows[0][0] == pytest.approx(expected) and rows[0][1] == 60
+
+
+@pytest.mark.parametrize("name", ["history.parquet", "agent.krl", "run.json"])
+@pytest.mark.parametrize("damage", ["cut", "noise", "empty"])
+def test_damage_is_named_and_the_others_stay_readable(copy, name, damage):
+    file = copy / "runs/greedy/seed-1" / name
+    content = file.read_bytes()
+    noise = np.random.default_rng(0).integers(0, 256, len(content), np.uint8).tobytes()
+    file.write_bytes({"cut": content[: len(content) // 2], "noise": noise, "empty": b""}[damage])
+    broken = []
+    for run in experiments.open_store(copy).runs():
+        try:
+            assert len(run.history()) == 60 and run.finished and run.config
+        except experiments.StoreError as error:
+            assert str(file) in str(error)
+            broken.append((run.label, run.seed))
+    assert broken == [("greedy", 1)]
+    if name != "run.json":
+        with pytest.raises(experiments.StoreError, match=f"seed-1/{name}"):
+            experiments.load(copy)
+
+
+def test_a_missing_history_is_named(copy):
+    (copy / "runs/greedy/seed-1/history.parquet").unlink()
+    with pytest.raises(experiments.StoreError, match=r"seed-1/history\.parquet is missing"):
+        experiments.load(copy)
+
+
+def test_a_history_with_a_gap_is_damaged(copy):
+    file = copy / "runs/greedy/seed-1/history.parquet"
+    frame = polars.read_parquet(file)
+    polars.concat([frame[:10], frame[11:]]).write_parquet(file)
+    with pytest.raises(experiments.StoreError, match=r"history\.parquet is damaged"):
+        experiments.load(copy)
+
+
+def test_newer_formats(copy):
+    file = copy / "runs/greedy/seed-1/run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    runs = {(run.label, run.seed): run for run in experiments.open_store(copy).runs()}
+    with pytest.raises(experiments.StoreError, match=r"run\.json was written by a newer version.*upgrade"):
+        _ = runs["greedy", 1].config
+    assert runs["greedy", 3].config
+    file = copy / "experiment.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    with pytest.raises(experiments.StoreError, match=r"experiment\.json was written by a newer version"):
+        experiments.open_store(copy)
+    file.write_text("{")
+    with pytest.raises(experiments.StoreError, match=r"experiment\.json is damaged"):
+        experiments.open_store(copy)
+
+
+def test_not_a_store(tmp_path):
+    with pytest.raises(experiments.StoreError, match=r"no such folder"):
+        experiments.load(tmp_path / "nothing")
+    with pytest.raises(experiments.StoreError, match=r"has no experiment\.json"):
+        experiments.load(tmp_path)
+
+
+def test_an_empty_store(made, tmp_path):
+    """An experiment of which nothing has run yet."""
+    (tmp_path / "experiment.json").write_bytes((made / "experiment.json").read_bytes())
+    assert experiments.open_store(tmp_path).runs() == []
+    frame = experiments.load(tmp_path)
+    assert len(frame) == 0 and frame.schema == experiments.load(made).schema
+
+
+def test_planned_runs_are_finished_against_the_experiment(made):
+    run = experiments.open_store(made).runs()[0]
+    assert run.finished and not replace(run, planned=61).finished
+
+
+def test_damaged_runs_are_not_run_and_do_not_stop_others(copy):
+    """`run` names the file and what to do; the other runs go on."""
+    (copy / "runs/greedy/seed-1/agent.krl").write_bytes(b"broken")
+    (copy / "runs/random/seed-3/history.parquet").write_bytes(b"broken")
+    file = write_toml(copy / "a.toml", RANDOM + GREEDY, episodes=70, seeds=[3, 1])
+    result = experiments.run(file, copy, workers=1)
+    assert set(result.failed) == {("greedy", 1), ("random", 3)}
+    assert "seed-1/agent.krl" in result.failed["greedy", 1] and "remove" in result.failed["greedy", 1]
+    assert "seed-3/history.parquet" in result.failed["random", 3]
+    others = [run for run in experiments.open_store(copy).runs() if (run.label, run.seed) not in result.failed]
+    lengths = {(run.label, run.seed): len(run.history()) for run in others}
+    assert lengths == {("random", 1): 70, ("greedy", 3): 70}
+    (copy / "runs/random/seed-3/history.parquet").unlink()
+    for name in ("agent.krl", "run.json"):
+        (copy / "runs/greedy/seed-1" / name).unlink()
+        (copy / "runs/random/seed-3" / name).unlink()
+    assert experiments.run(file, copy, workers=1).finished
+    assert table(copy)["episode"].max() == 69
+
+
+def test_names_of_folders():
+    plain = ["greedy", "Kernel-UCBVI", "greedy bandwidth=0.01", "Kernel-UCBVI, rooms alike"]
+    assert [safe_name(label) for label in plain] == plain
+    awkward = [
+        "..",
+        ".",
+        "a/b",
+        "a_b",
+        "a\\b",
+        "a:b",
+        "π",
+        "ρ",
+        "x" * 300,
+        "x" * 301,
+        "-a",
+        ".a",
+        "a.",
+        "CON/",
+        "a-0123abcd",
+        "a~",
+    ]
+    names = [safe_name(label) for label in awkward]
+    assert len(set(names)) == len(awkward)
+    for label, name in zip(awkward, names, strict=True):
+        assert "/" not in name and "\\" not in name and name[0] not in ".-" and len(name) < 100, label
+    # what a label was turned into is not another label's own name
+    assert safe_name(safe_name("a/b")) != safe_name("a/b")

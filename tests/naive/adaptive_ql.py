@@ -1,0 +1,68 @@
+"""Adaptive Q-learning (Sinclair et al. 2019): a list of boxes for each step and action, searched one by one.
+
+Boxes are in coordinates in which the box of states is the unit box; its own radius is 1, that of a box of side s is s.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+class Ball:
+    def __init__(self, corner, side, q, n):
+        self.corner, self.side, self.q, self.n = corner, side, q, n
+
+    def holds(self, u) -> bool:
+        """Lower faces belong to a ball; upper faces only where the unit box ends."""
+        upper = self.corner + self.side
+        return bool(((self.corner <= u) & ((u < upper) | ((u == 1) & (upper == 1)))).all())
+
+    def children(self) -> list[Ball]:
+        half = self.side / 2
+        offsets = itertools.product([0, half], repeat=len(self.corner))
+        return [Ball(self.corner + np.array(offset), half, self.q, self.n) for offset in offsets]
+
+
+class NaiveAdaptiveQL:
+    """States are points of the box [low, high]."""
+
+    def __init__(self, H, A, optimism, low, high, split="after"):
+        self.H, self.A, self.optimism, self.split = H, A, optimism, split
+        self.low, self.inverse = np.asarray(low), 1 / (np.asarray(high) - low)
+        self.balls = {(h, a): [Ball(np.zeros(len(low)), 1.0, optimism.cap(h), 0)] for h in range(H) for a in range(A)}
+
+    def begin_episode(self) -> None:
+        pass
+
+    def ball(self, x, h, a) -> Ball:
+        u = (np.asarray(x) - self.low) * self.inverse
+        (ball,) = [ball for ball in self.balls[h, a] if ball.holds(u)]
+        return ball
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        G = r + (0.0 if terminated else self.value(y, h + 1))
+        ball = self.ball(x, h, a)
+        ball.n += 1
+        stale = Ball(ball.corner, ball.side, ball.q, ball.n)
+        alpha = (self.H + 1) / (self.H + ball.n)
+        ball.q = (1 - alpha) * ball.q + alpha * (G + self.optimism.bonus_at(h, ball.n))
+        if ball.n >= (1 / ball.side) ** 2:
+            self.balls[h, a].remove(ball)
+            self.balls[h, a] += (stale if self.split == "before" else ball).children()
+
+    def q_values(self, x, h) -> np.ndarray:
+        return np.array([self.ball(x, h, a).q for a in range(self.A)])
+
+    def value(self, x, h) -> float:
+        return 0.0 if h == self.H else min(self.optimism.cap(h), self.q_values(x, h).max())
+
+    def counts(self, x, h) -> np.ndarray:
+        return np.array([self.ball(x, h, a).n for a in range(self.A)])
+
+    def bonuses(self, x, h) -> np.ndarray:
+        return np.array([self.optimism.bonus_at(h, n) for n in self.counts(x, h)])
+
+    def deployed(self, x, h) -> np.ndarray:
+        return self.q_values(x, h)

@@ -1,0 +1,94 @@
+"""UCBVI (Azar et al. 2017) from a plain list of transitions, planned in full each time.
+
+States are hashable: cells of a grid, or the states of a Discrete space.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Transitions:
+    """All transitions, by pool of data."""
+
+    def __init__(self, H, A, stationary):
+        self.H, self.A, self.stationary = H, A, stationary
+        self.log: list[tuple] = []  # (x, a, r, y, h, terminated)
+
+    def pool(self, h) -> list[tuple]:
+        return [t for t in self.log if self.stationary or t[4] == h]
+
+    def of(self, x, a, h) -> list[tuple]:
+        return [t for t in self.pool(h) if t[0] == x and t[1] == a]
+
+    def estimate(self, x, a, h, V) -> float:
+        """r̂ + P̂V where V(y) is the value at the next step, for a pair that was tried."""
+        seen = self.of(x, a, h)
+        return float(np.mean([r + (0.0 if terminated else V(y)) for _, _, r, y, _, terminated in seen]))
+
+    def states(self) -> list:
+        return sorted({s for t in self.log for s in (t[0], t[3])})
+
+
+class NaiveUCBVI:
+    """Read-outs are those of the last plan."""
+
+    def __init__(self, H, A, optimism, stationary=True, replan="episode"):
+        self.H, self.A, self.optimism, self.replan = H, A, optimism, replan
+        self.data = Transitions(H, A, stationary)
+        self.Q: dict = {}  # (h, x) → (A,)
+        self.N: dict = {}  # (h, x) → (A,)
+        self.planned = False
+
+    def begin_episode(self) -> None:
+        if self.replan != "doubling" or not self.planned:
+            self.plan()
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        self.data.log.append((x, a, r, y, h, terminated))
+        doubled = len(self.data.of(x, a, h)) >= 2 * self.counts(x, h)[a]
+        if self.replan == "step" or (self.replan == "doubling" and doubled):
+            self.plan()
+
+    def plan(self) -> None:
+        self.planned, self.Q, self.N = True, {}, {}
+        for h in reversed(range(self.H)):
+            for x in self.data.states():
+                n = np.array([len(self.data.of(x, a, h)) for a in range(self.A)])
+                self.N[h, x] = n
+                self.Q[h, x] = np.array([self.target(x, a, h, n[a]) for a in range(self.A)])
+
+    def target(self, x, a, h, n) -> float:
+        if n == 0:
+            return self.optimism.untried(h)
+        return self.data.estimate(x, a, h, lambda y: self.value(y, h + 1)) + self.optimism.bonus_at(h, n)
+
+    def q_values(self, x, h) -> np.ndarray:
+        return self.Q.get((h, x), np.full(self.A, self.optimism.untried(h)))
+
+    def value(self, x, h) -> float:
+        return 0.0 if h == self.H else min(self.optimism.cap(h), self.q_values(x, h).max())
+
+    def counts(self, x, h) -> np.ndarray:
+        return self.N.get((h, x), np.zeros(self.A))
+
+    def bonuses(self, x, h) -> np.ndarray:
+        return np.array([self.optimism.bonus_at(h, n) for n in self.counts(x, h)])
+
+    def deployed(self, x, h) -> np.ndarray:
+        return deployed_q(self.data, x, h)
+
+
+def deployed_q(data, x, h) -> np.ndarray:
+    """Q_h of the policy to deploy: planned on all data without bonus, an untried pair counting 0."""
+    V = [{} for _ in range(data.H + 1)]  # V[h][x]
+    states = data.states()
+    for step in reversed(range(data.H)):
+        V[step] = {s: _greedy(data, s, step, V[step + 1]).max() for s in states}
+    return _greedy(data, x, h, V[h + 1])
+
+
+def _greedy(data, x, h, following) -> np.ndarray:
+    tried = [bool(data.of(x, a, h)) for a in range(data.A)]
+    V = lambda y: following.get(y, 0.0)  # noqa: E731
+    return np.array([data.estimate(x, a, h, V) if tried[a] else 0.0 for a in range(data.A)])

@@ -1,0 +1,99 @@
+"""The report in a browser: nothing fails, curves are drawn, sliders move the maps, and it fits a phone and paper."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def opened(browser, report, width=1200):
+    """The page, with a list of all that went wrong."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else wrong.append(r.url))
+    page.goto(report.as_uri())
+    page.wait_for_selector("#map-value .heatmaplayer image, #map-value .heatmaplayer .hm", state="attached")
+    try:
+        yield page, wrong
+    finally:
+        page.close()
+
+
+def heat(page, name):
+    """The numbers of a map."""
+    return page.evaluate(f"JSON.stringify(document.getElementById('map-{name}').data[0].z)")
+
+
+def test_no_error_and_all_curves(browser, report):
+    with opened(browser, report) as (page, wrong):
+        for chart, extra in (("total-reward", 1), ("regret", 0), ("regret-log", 0), ("return", 1), ("time", 0)):
+            drawn = page.locator(f"#chart-{chart} .scatterlayer path.js-line").count()
+            assert drawn >= 3 + extra, chart
+        assert page.locator("#chart-total-reward .scatterlayer path.js-line[d*='L']").count() >= 4
+        assert wrong == []
+
+
+def test_sliders_move_the_maps(browser, report):
+    with opened(browser, report) as (page, wrong):
+        assert page.locator("#map-label option").all_inner_texts() == ["greedy", "random", "dividing"]
+        first = {name: heat(page, name) for name in ("value", "count", "bonus", "policy")}
+        page.locator("#map-episode").press("Home")
+        page.wait_for_function("document.getElementById('map-episode-value').textContent === '4'")
+        earlier = {name: heat(page, name) for name in first}
+        assert all(earlier[name] != first[name] for name in ("value", "count", "bonus"))
+        page.locator("#map-step").press("End")
+        assert page.locator("#map-step-value").inner_text().startswith("19")
+        assert heat(page, "value") != earlier["value"]
+        assert wrong == []
+
+
+def test_partition_follows_action_and_step(browser, report):
+    with opened(browser, report) as (page, wrong):
+        assert page.locator("#map-figure-partition").is_hidden()
+        page.select_option("#map-label", label="dividing")
+        assert page.locator("#map-figure-partition").is_visible()
+        assert page.locator("#map-figure-count").is_hidden()
+        assert "no count" in page.locator("#map-missing").inner_text()
+        outlines = "document.getElementById('map-partition').data[1].x.length / 6"
+        assert page.evaluate(outlines) == 2  # as `Dividing` has it
+        page.select_option("#map-action", label="down")
+        assert page.evaluate(outlines) == 5
+        page.locator("#map-step").press("End")
+        assert page.evaluate(outlines) == 5 + 19
+        assert wrong == []
+
+
+def test_legend_hides_a_curve(browser, report):
+    with opened(browser, report) as (page, wrong):
+        lines = page.locator("#chart-return .scatterlayer path.js-line")
+        before = lines.count()
+        page.locator("#return .legend button", has_text="greedy").click()
+        page.wait_for_timeout(300)
+        assert lines.count() < before
+        page.locator("#return .legend button", has_text="greedy").click()
+        page.wait_for_timeout(300)
+        assert lines.count() == before
+        assert wrong == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 800])
+def test_fits_a_phone(browser, report, width):
+    with opened(browser, report, width) as (page, wrong):
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert wrong == []
+
+
+def test_paper_has_the_static_figures(browser, report):
+    with opened(browser, report) as (page, _):
+        assert not page.locator("img.static").first.is_visible()
+        page.emulate_media(media="print")
+        figures = page.locator("img.static")
+        assert figures.count() == 4 + 3
+        assert all(figures.nth(i).is_visible() for i in range(figures.count()))
+        assert not page.locator(".chart").first.is_visible()
+        assert not page.locator(".controls").is_visible()
+        assert page.evaluate("[...document.images].every((image) => image.naturalWidth > 0)")

@@ -1,0 +1,232 @@
+"""The report's page and figures: every label is there, the numbers are those of the store, and odd stores are told."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit
+from scipy import stats
+
+import kernelrl as krl
+from kernelrl.reporting import report_of
+from kernelrl.reporting.figures import plain
+from kernelrl.reporting.maps import spread
+from kernelrl.reporting.summary import summarize
+from small_envs import Line
+from stand_in_store import AGENTS, ENVIRONMENT, Store, make_store
+
+RANDOM = {"one": lambda: krl.RandomAgent(), "two": lambda: krl.RandomAgent()}
+
+
+class Page(HTMLParser):
+    """Text by element id, tables as lists of rows of cells, and addresses."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.addresses, self.text, self._ignore = {}, [], "", False
+        self._table, self._cell = None, None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.addresses += [attributes[key] for key in ("href", "src") if key in attributes]
+        self._ignore = tag in ("script", "style")
+        if tag == "table":
+            self._table = self.tables.setdefault(attributes.get("id", f"table-{len(self.tables)}"), [])
+        if tag == "tr":
+            self._table.append([])
+        if tag in ("td", "th"):
+            self._cell = ""
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self._ignore = False
+        if tag in ("td", "th"):
+            self._table[-1].append(self._cell)
+            self._cell = None
+
+    def handle_data(self, data):
+        if not self._ignore:
+            self.text += data
+            if self._cell is not None:
+                self._cell += data
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return Page(report.read_text(encoding="utf-8"))
+
+
+def numbers_in(cell):
+    """The numbers of a cell, mean, low and high."""
+    cell = cell.replace(", ", " ")
+    return [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d,]*(?:\.\d+)?", cell.replace("−", "-"))]
+
+
+def returns_of(store, label):
+    return np.array([run.history()["return"].to_numpy() for run in store.runs() if run.label == label])
+
+
+def test_title_labels_and_configuration(page, store):
+    assert "Rooms & <tests>" in page.text
+    for label in AGENTS:
+        assert page.text.count(label) >= 3
+    assert json.dumps(ENVIRONMENT) in page.text
+    assert "0.99" in page.text  # a version that the runs were made with
+    assert "a machine" in page.text
+
+
+def test_table_is_of_the_store(page, store, quick):
+    head, *rows = page.tables["table-results"]
+    assert [row[0] for row in rows] == list(AGENTS)
+    best = summarize(store).optimal.start_value
+    for row in rows:
+        cells = dict(zip(head, row, strict=True))
+        totals = returns_of(store, row[0]).sum(axis=1)
+        assert cells["seeds"] == "3"
+        assert cells["episodes"] == "40"
+        np.testing.assert_allclose(numbers_in(cells["total reward"])[0], totals.mean(), atol=0.051)
+        np.testing.assert_allclose(numbers_in(cells["regret"])[0], 40 * best - totals.mean(), atol=0.051)
+        np.testing.assert_allclose(
+            numbers_in(cells["fraction of ceiling"])[0], 100 * totals.mean() / (40 * best), atol=0.051
+        )
+        np.testing.assert_allclose(numbers_in(cells["seconds per 1,000 episodes"])[0], 1.0)
+        mean, low, high = numbers_in(cells["total reward"])
+        assert totals.min() - 0.1 <= low <= mean <= high <= totals.max() + 0.1
+        env = gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
+        values = [run.agent().evaluate(env, 20, 0).mean for run in store.runs() if run.label == row[0]]
+        np.testing.assert_allclose(numbers_in(cells["value of deployed policy"])[0], np.mean(values), atol=5.1e-4)
+
+
+def test_comparisons(store, quick):
+    found = summarize(store).comparisons
+    totals = {label: returns_of(store, label).sum(axis=1) for label in AGENTS}
+    raw = []
+    for one, other in itertools.combinations(AGENTS, 2):
+        same = (totals[one] == totals[other]).all()
+        raw.append(1.0 if same else stats.ttest_rel(totals[one], totals[other]).pvalue)
+    mine = [c for c in found if c.measure == "total reward"]
+    assert [(c.first, c.second) for c in mine] == list(itertools.combinations(AGENTS, 2))
+    assert all(c.seeds == 3 for c in found)
+    for c, p in zip(mine, raw, strict=True):
+        assert p <= c.p_value <= min(1, p * len(found)) + 1e-12
+        np.testing.assert_allclose(c.difference, (totals[c.first] - totals[c.second]).mean())
+
+
+def test_no_network(page, report):
+    assert all(address.startswith(("data:", "#")) or (report.parent / address).is_file() for address in page.addresses)
+    assert report.stat().st_size < 10e6
+
+
+def test_figures(report):
+    stems = {
+        "environment",
+        "total-reward",
+        "regret",
+        "return",
+        "time",
+        "maps-1-greedy",
+        "maps-2-random",
+        "maps-3-dividing",
+    }
+    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
+    files = {path.name for path in report.parent.iterdir()}
+    assert files == {f"{stem}.{suffix}" for stem in stems for suffix in starts} | {"report.html"}
+    for stem in stems:
+        for suffix, start in starts.items():
+            assert (report.parent / f"{stem}.{suffix}").read_bytes().startswith(start)
+
+
+def test_script_cannot_be_broken_out_of(tmp_path, quick):
+    label = '</script><script>alert(1)</script> $x_1 & "_"'
+    agents = {label: lambda: krl.RandomAgent(), "_hidden": lambda: krl.RandomAgent()}
+    page = Page(report_of(make_store(tmp_path, agents, 12, (0, 1)), tmp_path / "report").read_text(encoding="utf-8"))
+    rows = page.tables["table-results"]
+    assert [row[0] for row in rows[1:]] == list(agents)
+
+
+def test_plain_labels():
+    assert plain("$a$") == r"\$a\$"
+    assert plain("_x") == " _x"
+
+
+def test_one_seed_and_one_label(tmp_path, quick, no_figures):
+    store = make_store(tmp_path, {"only": lambda: krl.RandomAgent()}, 10, (4,))
+    page = Page(report_of(store, tmp_path / "report").read_text(encoding="utf-8"))
+    assert "nothing to compare" in page.text
+    assert "one seed gives no intervals" in page.text
+    assert "[" not in page.tables["table-results"][1][1]
+
+
+def test_one_seed_and_two_labels(tmp_path, quick, no_figures):
+    text = Page(report_of(make_store(tmp_path, RANDOM, 10, (4,)), tmp_path / "r").read_text(encoding="utf-8")).text
+    assert "at least two common seeds" in text
+
+
+def test_an_environment_that_is_not_ours(tmp_path, quick):
+    """No V*, so no regret, and the page says why; one dimension, so no maps."""
+    gym.register("tests/Line-v0", entry_point=lambda: Line(), max_episode_steps=6)
+    try:
+        agents = {name: lambda: krl.RandomAgent(reward_range=(-1, 2)) for name in ("a", "b")}
+        env = TimeLimit(Line(), 6)
+        store = make_store(tmp_path, agents, 20, (0, 1), {"id": "tests/Line-v0"}, env)
+        report = report_of(store, tmp_path / "report")
+    finally:
+        del gym.registry["tests/Line-v0"]
+    page = Page(report.read_text(encoding="utf-8"))
+    assert "regret" not in page.tables["table-results"][0]
+    assert "The optimal value of this environment is not known" in page.text
+    assert "Maps are drawn for states in a box of two dimensions" in page.text
+    assert "There is no drawing of tests/Line-v0" in page.text
+    assert not (report.parent / "regret.png").exists()
+
+
+def test_another_horizon_has_no_regret(tmp_path, quick):
+    agents = {"short": lambda: krl.RandomAgent(horizon=5)}
+    found = summarize(make_store(tmp_path, agents, 10, (0, 1)))
+    assert found.optimal is None
+    assert "played 5" in found.no_optimal
+
+
+def test_damaged_and_unfinished_runs_are_told(tmp_path, quick, no_figures):
+    store = make_store(tmp_path, RANDOM, 20, (0, 1))
+    runs = store.runs()
+    (runs[0].path / "history.parquet").write_bytes(b"damaged")
+    (runs[3].path / "agent.krl").write_bytes(b"damaged")
+    short = runs[2].history().head(8)
+    short.write_parquet(runs[2].path / "history.parquet")
+    found = summarize(store)
+    notes = "\n".join(found.notes)
+    assert "one, seed 0 cannot be read" in notes
+    assert "two, seed 1: its policy cannot be played" in notes
+    assert "the first 8 are reported" in notes
+    assert [(c.label, c.seeds, c.episodes) for c in found.curves] == [("one", (1,), 20), ("two", (0, 1), 8)]
+    text = report_of(store, tmp_path / "report").read_text(encoding="utf-8")
+    assert "two, seed 1: its policy cannot be played" in Page(text).text
+
+
+def test_empty_store(tmp_path, quick):
+    store = make_store(tmp_path, RANDOM, 20, (0,))
+    for run in store.runs():
+        (run.path / "history.parquet").unlink()
+    with pytest.raises(ValueError, match="no run with an episode"):
+        report_of(store, tmp_path / "report")
+
+
+def test_a_folder_that_cannot_be_made(store, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot be made"):
+        report_of(Store(store.path), tmp_path / "file" / "report")
+
+
+def test_spread():
+    assert spread(0, 5) == []
+    assert spread(1, 5) == [0]
+    assert spread(20, 3) == [0, 10, 19]
+    assert spread(4, 10) == [0, 1, 2, 3]
