@@ -238,8 +238,8 @@ class Agent:
         seconds = time.perf_counter() - began
         return History(
             first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), seconds,
-            interrupted=done < episodes and interrupts.asked, gap=None if math.isinf(gap) else gap,
-            optimism=None if watch is None else watch.result(),
+            interrupted=done < episodes and interrupts.asked,
+            gap=None if math.isinf(gap) else gap, optimism=None if watch is None else watch.result(),
         )  # fmt: skip
 
     def _check_episodes(self, more: int) -> None:

@@ -9,6 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 import kernelrl as krl
 from kernelrl.envs import Ramp
+from naive.ramp import RampValues
 
 
 def test_gymnasium_is_content():
@@ -72,3 +73,13 @@ def test_bad_use():
     env.reset(seed=0)
     with pytest.raises(ValueError, match=r"action must be 0 \(left\) or 1 \(right\); got 2"):
         env.step(2)
+
+
+def test_optimal_values():
+    """The solver of the package and the test's own agree, also where the walls matter."""
+    env = gym.make("kernelrl/Ramp-v0", noise=0.15)
+    found, naive = krl.envs.solve(env), RampValues(2, noise=0.15)
+    states = np.linspace(0.0, 1.0, 23)[:, None]
+    for h in range(2):
+        np.testing.assert_allclose(found.q_values(states, h), naive.q_values(states, h), atol=1e-3)
+    assert krl.envs.solve(gym.make("kernelrl/Ramp-v0")).start_value == pytest.approx(0.6, abs=1e-3)

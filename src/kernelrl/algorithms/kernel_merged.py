@@ -43,11 +43,11 @@ from kernelrl.core.merged import (
     estimates_elsewhere,
     grow_merged,
     join,
-    lay_out,
     locate,
     merged_room,
     new_merged,
     smooth_row,
+    spread,
 )
 from kernelrl.core.metrics import embed
 from kernelrl.core.representatives import copy_place, find_or_add, list_of, square_to
@@ -325,7 +325,7 @@ def has_doubled(model, u, h, a):
     for j in range(start, end):
         C += near.amount[j] * merged.N[p, near.index[j], a]
     now = C
-    lay_out(merged, u)
+    spread(merged, u)
     for t in range(model.plans[PENDING]):
         if model.pending[ACTION, t] == a and pool(settings, model.pending[STEP, t]) == p:
             now += merged.of[model.pending[STATE, t]]

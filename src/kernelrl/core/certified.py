@@ -1,11 +1,11 @@
 """Upper and lower bounds on the optimal values from all samples: what the joint bonus B certifies.
 
-Backwards in h, with U_H = L_H = 0 the upper and lower values after the last step,
+Backwards in h, with V↑_H = V↓_H = 0 after the last step,
 
-    Q̃↑_h(x_s, a_s) = r̂ + P̂U_{h+1} + B_h         U_h(x) = min(R_h, max_a min_s [Q̃↑_h(x_s, a_s) + L_h·ρ(x, x_s)])
-    Q̃↓_h(x_s, a_s) = r̂ + P̂L_{h+1} - B'_h        L_h(x) = max(0, max_a max_s [Q̃↓_h(x_s, a_s) - L_h·ρ(x, x_s)])
+    Q̃↑_h(x_s, a_s) = r̂ + P̂V↑_{h+1} + B_h        V↑_h(x) = min(R_h, max_a min_s [Q̃↑_h(x_s, a_s) + L_h·ρ(x, x_s)])
+    Q̃↓_h(x_s, a_s) = r̂ + P̂V↓_{h+1} - B'_h       V↓_h(x) = max(0, max_a max_s [Q̃↓_h(x_s, a_s) - L_h·ρ(x, x_s)])
 
-where s runs over samples of action a, and B' is B without βR_h/C. On the event that the bonus holds L_h ≤ V*_h ≤ U_h
+where s runs over samples of action a, and B' is B without βR_h/C. On the event that the bonus holds V↓_h ≤ V*_h ≤ V↑_h
 everywhere: the concentration inequality is two-sided, so both come at the same δ. An action without samples is worth
 R_h above and 0 below.
 
@@ -35,7 +35,7 @@ class Certified(NamedTuple):
     samples: Samples
     S: Buckets  # states by pool and action
     slot: np.ndarray  # (N,) slot of each sample in S
-    G: np.ndarray  # (rows, 2, chunks of S, WIDTH) r + U_{h+1}(y) and r + L_{h+1}(y)
+    G: np.ndarray  # (rows, 2, chunks of S, WIDTH) r + V↑_{h+1}(y) and r + V↓_{h+1}(y)
     height: np.ndarray  # (2, chunks of S, WIDTH) Q̃↑ and -Q̃↓ of the step that was planned last
     lowest: np.ndarray  # (2, chunks of S) the lowest of them
     sums: np.ndarray  # (2,) scratch
@@ -71,7 +71,7 @@ def fill_certified(certified):
 
 @compiled
 def bound_targets(certified, h, first, last):
-    """Q̃↑_h and Q̃↓_h at the pairs of samples `first` … `last`-1, from U_{h+1} and L_{h+1}."""
+    """Q̃↑_h and Q̃↓_h at the pairs of samples `first` … `last`-1, from V↑_{h+1} and V↓_{h+1}."""
     settings, samples, S = certified.settings, certified.samples, certified.S
     height, lowest, sums = certified.height, certified.lowest, certified.sums
     for t in range(first, last):
@@ -91,7 +91,7 @@ def bound_targets(certified, h, first, last):
 
 @inner
 def bounds(certified, u, h):
-    """U_h and L_h at an embedded state, from the targets of step `h`."""
+    """V↑_h and V↓_h at an embedded state, from the targets of step `h`."""
     settings, S = certified.settings, certified.S
     height, lowest, L = certified.height, certified.lowest, settings.lipschitz[h]
     R = np.float64(settings.horizon - h)
@@ -105,7 +105,7 @@ def bounds(certified, u, h):
 
 @compiled
 def bound_values(certified, h, first, last):
-    """Put U_h and L_h, h ≥ 1, at the next states of samples `first` … `last`-1 into G, from the targets of step `h`."""
+    """Put V↑_h and V↓_h, h ≥ 1, at the next states of samples `first` … `last`-1 into G, from the targets of `h`."""
     settings, samples = certified.settings, certified.samples
     for t in range(first, last):
         step = samples.labels[STEP, t]
@@ -121,6 +121,6 @@ def bound_values(certified, h, first, last):
 
 @compiled
 def bounds_at(certified, u, out):
-    """Write L_0 and U_0 at the embedded state `u` into `out` (2,); all steps must have been planned down to 0."""
+    """Write V↓_0 and V↑_0 at the embedded state `u` into `out` (2,); all steps must have been planned down to 0."""
     upper, lower = bounds(certified, u, 0)
     out[0], out[1] = lower, upper

@@ -11,7 +11,7 @@ u. Counts are raw, so a new representative sees all earlier samples at once, and
 `hindsight=False` is what the authors' program does: a representative sees only samples that come after it. Then what
 it does not see is kept as (fractional) transitions of its own, `missing`, and subtracted from T.
 
-The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`spread`); nothing of that is done for others.
+The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); nothing of that is done for others.
 
 `columns` is the number of actions rounded up to whole vectors.
 """
@@ -63,13 +63,13 @@ __all__ = [
     "estimates_elsewhere",
     "grow_merged",
     "join",
-    "lay_out",
     "locate",
     "merged_room",
     "new_merged",
     "reading_bias",
     "rebandwidth",
     "smooth_row",
+    "spread",
 ]
 
 SAMPLES, JOINED = range(2)
@@ -92,7 +92,7 @@ class Merged(NamedTuple):
     clock: np.ndarray  # (2,) SAMPLES counted; JOINED: number of representatives that C is kept for
     of: np.ndarray  # (U,) scratch: weights by representative
     sums: np.ndarray  # (4, columns) scratch: C, T, Σwρ and Σw² of a state that is no representative
-    spread: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
+    moments: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
 
 
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight, far_nearest):
@@ -130,7 +130,7 @@ def grow_merged(merged, settings, samples, waiting=0):
         lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 1),
         birth=lengthen(merged.birth, U, 0),
         of=lengthen(merged.of, U, 0),
-        spread=lengthen(merged.spread, U, 2),
+        moments=lengthen(merged.moments, U, 2),
     )
 
 
@@ -178,27 +178,9 @@ def join(settings, merged, u):
                 else:
                     merged.lost[p, u, c] += w * merged.rewards[p, v, c]
     if settings.bonus >= JOINT:
-        join_spread(settings, merged, u)
+        join_moments(settings, merged, u)
     if not merged.hindsight:
         lose(merged, u)
-
-
-@inner
-def lay_out(merged, u):
-    """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
-    near = merged.reps.weights
-    start, end = list_of(near, u)
-    for j in range(start, end):
-        merged.of[near.index[j]] = near.amount[j]
-
-
-@inner
-def clear(merged, u):
-    """Remove what `lay_out` wrote."""
-    near = merged.reps.weights
-    start, end = list_of(near, u)
-    for j in range(start, end):
-        merged.of[near.index[j]] = 0.0
 
 
 @inner
@@ -209,23 +191,41 @@ def distance_between(settings, reps, u, v):
 
 
 @inner
-def join_spread(settings, merged, u):
+def join_moments(settings, merged, u):
     """Σwρ and Σw² of representative `u` from the samples counted so far."""
-    near, spread = merged.reps.weights, merged.spread
+    near, moments = merged.reps.weights, merged.moments
     start, end = list_of(near, u)
     for j in range(start, end):
         v, w = near.index[j], near.amount[j]
         rho = distance_between(settings, merged.reps, u, v)
-        for p in range(spread.shape[1]):
-            for c in range(spread.shape[3]):
-                spread[0, p, u, c] += w * rho * merged.N[p, v, c]
-                spread[1, p, u, c] += w * w * merged.N[p, v, c]
+        for p in range(moments.shape[1]):
+            for c in range(moments.shape[3]):
+                moments[0, p, u, c] += w * rho * merged.N[p, v, c]
+                moments[1, p, u, c] += w * w * merged.N[p, v, c]
+
+
+@inner
+def spread(merged, u):
+    """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = near.amount[j]
+
+
+@inner
+def clear(merged, u):
+    """Remove what `spread` wrote."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = 0.0
 
 
 @inner
 def lose(merged, u):
     """All samples so far are missing at representative `u`."""
-    lay_out(merged, u)
+    spread(merged, u)
     for p in range(merged.C.shape[0]):
         miss(merged.missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
     clear(merged, u)
@@ -247,8 +247,8 @@ def add_transition(settings, merged, h, v, a, reward, y):
             merged.C[p, u, a] += near.amount[j]
             if settings.bonus >= JOINT:
                 w, rho = near.amount[j], distance_between(settings, merged.reps, v, u)
-                merged.spread[0, p, u, a] += w * rho
-                merged.spread[1, p, u, a] += w * w
+                merged.moments[0, p, u, a] += w * rho
+                merged.moments[1, p, u, a] += w * w
     count_sample(settings, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
@@ -260,8 +260,8 @@ def bonus_of(settings, merged, h, u, a, C):
     R = settings.caps[h]
     if settings.bonus >= JOINT:
         p = pool(settings, h)
-        D = merged.sums[2, a] if u < 0 else merged.spread[0, p, u, a]
-        W2 = merged.sums[3, a] if u < 0 else merged.spread[1, p, u, a]
+        D = merged.sums[2, a] if u < 0 else merged.moments[0, p, u, a]
+        W2 = merged.sums[3, a] if u < 0 else merged.moments[1, p, u, a]
         return joint_bonus(settings, h, C, D, W2)
     if settings.bonus == FULL:
         return table_bonus(settings, h, C)

@@ -34,14 +34,14 @@ def __getattr__(name: str) -> Any:
         from kernelrl.envs import twin_rooms
 
         return getattr(twin_rooms, name)
-    if name in ("OptimalValues", "solve"):
-        from kernelrl.envs import optimal
-
-        return getattr(optimal, name)
     if name == "Ramp":
         from kernelrl.envs import ramp
 
         return ramp.Ramp
+    if name in ("OptimalValues", "solve"):
+        from kernelrl.envs import optimal
+
+        return getattr(optimal, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kernelrl.core.stream import normal, seed_stream
 from kernelrl.envs.interface import advance, reset
+from kernelrl.envs.motion import Motion
 
 __all__ = ["Ramp", "RampDynamics"]
 
@@ -96,3 +97,17 @@ class Ramp(gym.Env[Floats, np.int64]):
         r, terminated, truncated = advance(self.dynamics, self._stream, self._state, int(action), next_state)
         self._state = next_state
         return next_state.copy(), float(r), bool(terminated), bool(truncated), {}
+
+    def motion(self) -> Motion:
+        """How it moves, for computing optimal values."""
+        move, noise, slope, start = self.dynamics
+        return Motion(
+            low=np.zeros((1, 1)),
+            high=np.ones((1, 1)),
+            noise=np.array([noise]),
+            actions=("left", "right"),
+            room=lambda x: np.zeros(len(x), np.int64),
+            move=lambda x, a: x + (move if a == 1 else -move),
+            reward=lambda x, a: slope * x[:, 0],
+            starts=np.array([[start]]),
+        )

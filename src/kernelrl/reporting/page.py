@@ -30,7 +30,7 @@ NAME = "report.html"
 
 def write_report(path: str | Path, out: str | Path | None = None) -> Path:
     """Write the report of the experiment stored in `path` to `path`/report, or to `out`; return the page's path."""
-    from kernelrl.experiments import open_store  # type: ignore[import-not-found]
+    from kernelrl.experiments import open_store
 
     path = Path(path)
     return report_of(open_store(path), Path(out) if out is not None else path / "report")
