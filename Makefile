@@ -24,11 +24,13 @@ $(STAMP): pyproject.toml
 	@touch $@
 	@echo "Ready: $(BIN)/python"
 
-figure: setup  ## learn in TwinRooms and draw the figure of rewards against episodes
-	@$(BIN)/python examples/figure.py
+figure: setup  ## run a small experiment in TwinRooms and write its report, with the figures
+	@$(BIN)/kernelrl run quick --out results/quick
+	@$(BIN)/kernelrl report results/quick
 
 paper: setup  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes); goes on where it was stopped
 	@$(BIN)/kernelrl run paper --out results/paper
+	@$(BIN)/kernelrl report results/paper
 
 test: setup  ## run the tests
 	@$(BIN)/python -m pytest
