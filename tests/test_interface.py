@@ -66,7 +66,7 @@ each_variant = pytest.mark.parametrize("variant", AGENTS)
 each_agent = pytest.mark.parametrize("agent", CLASSES)
 H, EPISODES, SEED = 20, 30, 7
 STEPS = (0, 9, H - 1)
-SCRATCH = ("scratch", "buffer", "queues", "memo", "square", "here", "sums", "of", "smoothed")
+SCRATCH = ("scratch", "buffer", "queues", "memo", "square", "here", "sums", "of", "smoothed", "value")
 READ_OUTS = ("q_values", "values", "counts", "bonuses")
 
 
