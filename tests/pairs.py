@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
+from kernelrl.algorithms.kernel_plan import STILL
 from naive import kernels, metrics
 from naive.deployed import NaiveDeployed
 from naive.estimates import argmax_set, lipschitz_constants
@@ -51,6 +52,11 @@ METRICS = {
 }
 
 
+def tolerance(greedy: bool, log: Log, merge: float | None) -> float:
+    """How far read-outs may be off: exact Kernel-UCBVI passes on no change below STILL, see `kernel_ucbvi`."""
+    return TOLERANCE if greedy or merge is not None else 2 * log.H * STILL
+
+
 class Pair:
     """A public agent and its naive counterpart, told the same things."""
 
@@ -75,6 +81,7 @@ class Pair:
     ):
         H, A, d = log.H, log.A, log.d
         self.log, self.greedy, self.seed = log, greedy, seed
+        self.tolerance = tolerance(greedy, log, merge)
         self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
         public = {
             "bandwidth": sigma,
@@ -124,14 +131,15 @@ class Pair:
                 actual = getattr(self.agent, name)(states, step=h)
                 expected = getattr(self.naive, name)(states, h)
                 assert actual.shape == expected.shape
-                assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} at step {h}")
+                off = self.tolerance if name in ("q_values", "values") else TOLERANCE
+                assert_allclose(actual, expected, rtol=TOLERANCE, atol=off, err_msg=f"{name} at step {h}")
 
     def check_policies(self, states) -> None:
         """The action chosen is optimistic-greedy, the one deployed greedy without bonus; ties aside."""
         for h in range(self.log.H):
             q, deployed = self.naive.q_values(states, h), self.deployed.q_values(states, h)
             for i, x in enumerate(states):
-                assert self.agent.choose(x, h) in argmax_set(q[i], TOLERANCE)
+                assert self.agent.choose(x, h) in argmax_set(q[i], 2 * self.tolerance)
                 assert self.agent.act(x, step=h) in argmax_set(deployed[i], TOLERANCE)
 
     def play(self, states, rng: np.random.Generator, checks: int = 3) -> None:
@@ -146,7 +154,7 @@ class Pair:
                 if rng.random() < 0.5:  # people with their own loop need not ask, nor obey, nor ask about this state
                     x = t.x if rng.random() < 0.5 else states[rng.integers(len(states))]
                     a = self.agent.choose(x, t.h)
-                    assert rng.random() < 0.8 or a in argmax_set(self.naive.q_values([x], t.h)[0], TOLERANCE)
+                    assert rng.random() < 0.8 or a in argmax_set(self.naive.q_values([x], t.h)[0], 2 * self.tolerance)
                 self.observe(t)
                 seen += 1
                 if seen in moments:

@@ -15,7 +15,7 @@ from naive.estimates import lipschitz_constants
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.representatives import NaiveRepresentatives
-from pairs import TOLERANCE, some_states
+from pairs import STILL, TOLERANCE, some_states
 from problems import random_log
 
 BONUSES = {
@@ -99,7 +99,9 @@ def check(agent, naive, states, H):
     for h in range(H):
         for name in ("counts", "bonuses", "q_values", "values"):
             actual, expected = getattr(agent, name)(states, step=h), getattr(naive, name)(states, h)
-            assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} at step {h}")
+            exact = isinstance(agent, krl.KernelUCBVI) and agent.representatives is None
+            off = 2 * H * STILL if exact and name in ("q_values", "values") else TOLERANCE
+            assert_allclose(actual, expected, rtol=TOLERANCE, atol=off, err_msg=f"{name} at step {h}")
 
 
 @pytest.mark.parametrize("stationary", [True, False])
@@ -137,7 +139,8 @@ def test_merging_nothing_is_exact(greedy):
     merged, exact = (compare(greedy, "self-normalised", transitions=100, merge=m)[0] for m in (0.0, None))
     states = np.random.default_rng(0).random((5, 2))
     for h in range(3):
-        assert_allclose(merged.q_values(states, step=h), exact.q_values(states, step=h), rtol=TOLERANCE)
+        off = TOLERANCE if greedy else 2 * 3 * STILL
+        assert_allclose(merged.q_values(states, step=h), exact.q_values(states, step=h), rtol=TOLERANCE, atol=off)
 
 
 def test_without_shrinking():

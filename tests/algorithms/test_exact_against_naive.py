@@ -245,7 +245,7 @@ def test_a_chosen_action_can_be_followed(greedy):
         x = np.array([0.25])
         for h in range(H):
             a = pair.agent.choose(x, h)
-            assert a in argmax_set(pair.naive.q_values([x], h)[0], TOLERANCE)
+            assert a in argmax_set(pair.naive.q_values([x], h)[0], 2 * pair.tolerance)
             y = np.clip(x + 0.25 * (a - 1) + 0.01 * rng.standard_normal(1), 0, 1)
             r = max(0.0, 1 - 4 * abs(x[0] - goal))
             for told in (pair.agent, pair.naive, pair.deployed):

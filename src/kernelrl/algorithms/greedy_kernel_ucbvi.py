@@ -33,7 +33,6 @@ from kernelrl.algorithms.interface import (
 )
 from kernelrl.core.bonuses import count_sample
 from kernelrl.core.buckets import (
-    NARROW,
     WIDTH,
     Buckets,
     add_point,
@@ -53,7 +52,6 @@ from kernelrl.core.compile import inner
 from kernelrl.core.estimates import bonuses_at, counts_at, targets_at
 from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.core.metrics import embed
-from kernelrl.core.prefetch import AHEAD, prefetch_chunk
 from kernelrl.core.samples import (
     Samples,
     Settings,
@@ -96,8 +94,8 @@ def new_greedy_exact(settings, stream, low, high, cell, cone_cell):
     H, A, d = settings.horizon, settings.actions, low.size
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
-    Y = new_buckets(pools, low, high, cone_cell, NARROW)
-    cones = new_buckets(H, low, high, cone_cell, NARROW)
+    Y = new_buckets(pools, low, high, cone_cell)
+    cones = new_buckets(H, low, high, cone_cell)
     model = GreedyExact(
         settings, new_samples(d, 4 * H), stream,
         S, payload(S, rows), Y, payload(Y, rows), payload(Y, dtype=np.int64), payload(Y),
@@ -211,11 +209,8 @@ def lower(model, u, h, target):
         return  # V_0 is nobody's next value
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
     V, G = model.V[row(settings, h)], model.G[row(settings, h - 1)]
-    count = near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))
-    for i in range(count):
+    for i in range(near(Y, settings.space, pool(settings, h), u, cone_radius(R, target, L))):
         chunk = found(Y, i)
-        if i + AHEAD < count:
-            prefetch_chunk(Y.points, V, found(Y, i + AHEAD), NARROW)
         if not anything_above(V, chunk, distances_in(Y, settings.space, chunk, u), Y.buffer, target, L * L):
             continue
         for place in range(size_of(Y, chunk)):

@@ -24,7 +24,7 @@ from kernelrl.core.samples import ACTION, STEP, TERMINATED, action_list, has_nex
 
 __all__ = ["plan"]
 
-STILL = 1e-10  # a value that has moved by less is not passed on
+STILL = 2e-8  # a value that has moved by less is not passed on; 2·H·STILL is below 1e-6 for the usual horizons
 FAINT = 1e-15  # a change of T by less is not made
 
 

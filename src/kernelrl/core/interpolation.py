@@ -6,10 +6,9 @@ of its tip, and cones as high as R_h not at all.
 
 import math
 
-from kernelrl.core.buckets import NARROW, WIDTH, distances_in, found, near, size_of
+from kernelrl.core.buckets import WIDTH, distances_in, found, near, size_of
 from kernelrl.core.compile import SUMS, inner
 from kernelrl.core.metrics import gap_squared, is_plane
-from kernelrl.core.prefetch import AHEAD, prefetch_chunk
 
 __all__ = ["anything_above", "cone_radius", "cones_at", "disown", "drop_cone", "give", "is_below", "lowest_cone"]
 
@@ -52,8 +51,6 @@ def cones_at(buckets, space, which, u, heights, lowest, L, radius, best):
     # Backwards, since later chunks tend to be lower and then rule out earlier ones.
     for i in range(near(buckets, space, which, u, radius) - 1, -1, -1):
         chunk = found(buckets, i)
-        if i >= AHEAD:
-            prefetch_chunk(buckets.points, heights, found(buckets, i - AHEAD), NARROW)
         below = best - lowest[chunk]
         if below <= 0.0 or L * L * gap_squared(space, buckets.box, chunk, u) >= below * below:
             continue
@@ -107,11 +104,8 @@ def drop_cone(Y, space, which, u, s, height, L, R, M, owner, owned, fresh):
     `fresh` (chunks,) is set for the chunks where M changed.
     """
     plane = is_plane(space, u)
-    count = near(Y, space, which, u, cone_radius(R, height, L))
-    for i in range(count):
+    for i in range(near(Y, space, which, u, cone_radius(R, height, L))):
         chunk = found(Y, i)
-        if i + AHEAD < count:
-            prefetch_chunk(Y.points, M, found(Y, i + AHEAD), NARROW)
         if not plane:
             distances_in(Y, space, chunk, u)
         for place in range(size_of(Y, chunk)):

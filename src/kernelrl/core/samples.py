@@ -116,13 +116,13 @@ def embedded_box(space, low, high):
 
 
 def cell_widths(settings, bounded):
-    """Cells for sums of weights and for cones: half of the reach and a third of how far a cone can reach below the cap.
+    """Cells for sums of weights and for cones: 2/3 of the reach and a third of how far a cone can reach below the cap.
 
     Smaller cells cost more to visit than they save. `bounded` tells whether the metric allows a grid at all.
     """
     if not bounded:
         return np.inf, np.inf
-    weights = settings.reach / 2.0
+    weights = settings.reach / 1.5
     if not settings.interpolate or not settings.lipschitz.all():
         return weights, weights
     caps = settings.horizon - np.arange(settings.horizon)
