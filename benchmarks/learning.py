@@ -20,8 +20,8 @@ from _common import environment, report
 V_STAR = 2.925  # at the start, in both rooms
 FOLD = krl.metrics.Folded(krl.envs.twin_rooms_fold)
 FOLD_BOX = krl.metrics.Folded(krl.envs.twin_rooms_fold, krl.metrics.Lp(2, scale="box"))
-# Chosen on seeds 100 and 101, reported on 0, 1, …
-BEST = {"bandwidth": krl.schedules.Power(0.05, 0.012, 0.25), "representatives": 0.02, "bonus_scale": 0.05}
+# Chosen on seed 100, reported on 0, 1, …
+BEST = {"bandwidth": krl.schedules.Power(0.03, 0.015, 0.25), "representatives": 0.03, "bonus_scale": 0.05}
 
 SETTINGS = {
     "text": lambda cls: cls.preset("text"),
