@@ -131,9 +131,8 @@ class KernelAgent(Agent):
         self._sigma = self._stored.get("sigma") or self._bandwidth_of(0)
         settings = self._settings(low, high, actions, horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
-        self._cells = cell_widths(settings, self.metric.bounded)
         if self.representatives is None:
-            return type(self)._exact(settings, stream, *self._box, *self._cells)
+            return type(self)._exact(settings, stream, *self._box, *self._cells(settings))
         cone_reach = 0.0
         if settings.interpolate:
             with np.errstate(divide="ignore"):
@@ -143,6 +142,11 @@ class KernelAgent(Agent):
             settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded, self.hindsight,
             self.far == FAR[1],
         )  # fmt: skip
+
+    def _cells(self, settings: Settings) -> tuple[float, float]:
+        """Widths of cells that depend on these settings alone: a loaded agent must arrange samples as the saved one."""
+        weights, cones = cell_widths(settings, self.metric.bounded)
+        return weights, cones
 
     def _to_store(self) -> dict[str, Any]:
         return {"sigma": self._sigma}
@@ -246,7 +250,7 @@ class KernelAgent(Agent):
         if self._certified is None or self._certified[0] != number:
             quiet = not sys.stderr.isatty() or number * self._steps < 20_000
             certified = certify(
-                self._model.settings, samples, self._box, self._cells[0],
+                self._model.settings, samples, self._box, self._cells(self._model.settings)[0],
                 lambda work: track(work, "Planning the certificate", console=Console(stderr=True), disable=quiet),
             )  # fmt: skip
             self._certified = number, certified
@@ -276,7 +280,7 @@ class KernelAgent(Agent):
         version = int(samples.number[0]), self._sigma
         if self._deployed is None or self._deployed[0] != version:
             low, high = self._box
-            deployed = new_deployed(self._model.settings, samples, low, high, self._cells[0])
+            deployed = new_deployed(self._model.settings, samples, low, high, self._cells(self._model.settings)[0])
             plan_all(deployed, version[0])
             self._deployed = version, deployed
         return int(deployed_action(self._deployed[1], state, step))
@@ -372,7 +376,7 @@ class KernelUCBVI(KernelAgent):
 
     def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
         # C and T of all pairs hang on the weights: the next plan takes in all samples anew.
-        anew = new_kernel_exact(settings, model.stream, *self._box, *self._cells)
+        anew = new_kernel_exact(settings, model.stream, *self._box, *self._cells(settings))
         anew = anew._replace(samples=model.samples)
         anew.planned[1] = model.planned[1]
         while not interface.has_room(anew):
