@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import polars
 import pytest
+from matplotlib.figure import Figure
 
 import kernelrl as krl
 from experiment_parts import RANDOM, write_toml
@@ -144,10 +145,10 @@ def test_units_are_the_agents():
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    from matplotlib.figure import Figure
-
+    """Empty figures and no maps: they are not what is tested."""
     draw = page.draw_all
     monkeypatch.setattr(page, "draw_all", lambda *given: {name: Figure((1, 1)) for name in draw(*given)})
+    monkeypatch.setattr(page, "plane_of", lambda summary: None)
 
 
 def test_the_report_has_it(made, tmp_path, no_figures):

@@ -199,10 +199,10 @@ def optimism_section(summary: Summary) -> list[tuple[str, str, str]]:
 
 
 OPTIMISM = (
-    "Guarantees rest on values that are never below the optimal ones; where they are, an agent may give up a good "
-    "action for ever. The table has the share of visited states with V < V* (mean over seeds) and the largest V* - V "
-    "of all seeds, in units of rewards mapped to [0, 1]; V* itself is computed to about 0.001. Monitored runs are "
-    "driven by Python, so their learning times are longer than those of others."
+    "Guarantees rest on values V that are never below the optimal V*; where they are, an agent may give up a good "
+    "action for ever. The share of visited states with V < V* is the mean over seeds, the largest V* − V that of all "
+    "seeds, in units of rewards mapped to [0, 1]; V* is computed to about 0.001. Monitored runs take more time to "
+    "learn the same."
 )
 
 
