@@ -53,6 +53,14 @@ class Optimism:
         """The largest shortfall."""
         return float(self.shortfalls.max(initial=0.0))
 
+    def by_episode(self, first: int, count: int) -> tuple[Integers, Floats]:
+        """(count,) states with V^k_h < V*_h and (count,) largest shortfall, of episodes `first` … `first`+`count`-1."""
+        below, worst = np.zeros(count, np.int64), np.zeros(count)
+        shortfalls = self.shortfalls
+        np.add.at(below, self.episodes - first, shortfalls > 0.0)
+        np.maximum.at(worst, self.episodes - first, shortfalls)
+        return below, worst
+
     @property
     def moved(self) -> float:
         """The share of visited states at which V^k_h is below the value of no knowledge, the largest one seen there."""

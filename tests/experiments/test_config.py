@@ -192,7 +192,7 @@ def test_presets():
     assert repr(made) == repr(expected) and made.max_representatives == 7
     with pytest.raises(ExperimentError, match=r'agents "it": preset: KernelUCBVI has text, as-run, analysed, not'):
         build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-ran"))
-    with pytest.raises(ExperimentError, match=r'agents "it": preset: RandomAgent has no presets'):
+    with pytest.raises(ExperimentError, match=r'agents "it": preset: RandomAgent has none, not'):
         build_agent(AgentEntry(label="it", agent="RandomAgent", preset="as-run"))
 
 
@@ -223,15 +223,14 @@ def test_the_catalogue():
     assert list(catalogue()) == ["paper", "paper-as-run", "quick"]
     for name in catalogue():
         experiment = read_experiment(name)
-        assert experiment.name == name and len(experiment.agents) == 6
+        assert experiment.name == name
         if name != "quick":
-            assert experiment.episodes == 50_000 and len(experiment.seeds) == 8
+            assert experiment.episodes == 50_000 and len(experiment.seeds) == 8 and len(experiment.agents) == 6
 
 
-@pytest.mark.skipif(not hasattr(krl, "AdaptiveQL"), reason="needs all agents")
-@pytest.mark.parametrize("name", ["paper", "paper-as-run", "quick"])
-def test_the_catalogue_can_be_run(name):
-    assert len(Plan.of(read_experiment(name)).configurations) == 6
+@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("paper-as-run", 6), ("quick", 4)])
+def test_the_catalogue_can_be_run(name, agents):
+    assert len(Plan.of(read_experiment(name)).configurations) == agents
 
 
 def test_listing():

@@ -12,6 +12,7 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
     [[agents]]
     label = "greedy"
     agent = "GreedyKernelUCBVI"    # a public name, or an import path "module:Class"
+    monitor = true                 # optional: compare values with optimal ones (see `monitor`), where those are known
     bandwidth = 0.025              # hyper-parameters; objects are tables, None is "none" (see `objects`)
 
     [agents.sweep]                 # optional: an agent for every combination, "greedy bonus_scale=0.1" and so on
@@ -30,7 +31,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictInt, ValidationError, field_validator
 
 __all__ = ["CATALOGUE", "AgentEntry", "Experiment", "ExperimentError", "catalogue", "no_such", "read_experiment"]
 
@@ -78,6 +79,7 @@ class AgentEntry(Entry):
     label: str = Field(min_length=1)
     agent: str = Field(min_length=1)
     preset: str | None = None
+    monitor: StrictBool = False
     sweep: dict[str, list[JsonValue]] = Field(default_factory=dict)
 
     @field_validator("label")
@@ -90,7 +92,7 @@ class AgentEntry(Entry):
     def expanded(self) -> list[AgentEntry]:
         """One entry for each combination of the sweep's values."""
         for key, values in self.sweep.items():
-            if key in ("label", "agent", "sweep"):
+            if key in ("label", "agent", "monitor", "sweep"):
                 raise ValueError(f"sweep.{key}: sweeps go over hyper-parameters and presets")
             if key in self.others or (key == "preset" and self.preset is not None):
                 raise ValueError(f"sweep.{key}: {key} is also given beside the sweep; leave one out")
@@ -183,6 +185,8 @@ class Experiment(BaseModel):
         content: dict[str, Any] = finite(self.model_dump(exclude_none=True))
         for entry in content["agents"]:
             del entry["sweep"]
+            if not entry["monitor"]:
+                del entry["monitor"]
         return content
 
 

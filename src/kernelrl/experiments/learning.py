@@ -26,7 +26,7 @@ from kernelrl import __version__
 from kernelrl.agent import Agent
 from kernelrl.agent import load as load_agent
 from kernelrl.experiments.config import AgentEntry, Environment
-from kernelrl.experiments.objects import build_agent, build_environment, configuration
+from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
 from kernelrl.experiments.store import (
     AGENT,
     FORMAT,
@@ -84,13 +84,15 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
         agent, history = resume(job, entry, folder)
         env = build_environment(environment)
         warm(entry, environment)
+        agent._get_ready(env, job.seed)
+        monitor = optimal_values(agent, entry, env)
         stored = read_json(folder / RUN)["episodes"]  # less than the agent has if it was killed between the two
         piece, saved = 1, time.monotonic()
         yield progress(agent, history)
         interrupted = False
         while agent.episodes < job.episodes and not (interrupted or stopped()):
             goal = min(episode for episode in (*job.snapshots, job.episodes) if episode > agent.episodes)
-            part = agent.fit(env, min(piece, goal - agent.episodes), seed=job.seed, progress=False)
+            part = agent.fit(env, min(piece, goal - agent.episodes), seed=job.seed, progress=False, monitor=monitor)
             history.extend(rows(part, history))
             interrupted = part.interrupted
             seconds = min(PIECE_SECONDS, job.checkpoint_seconds)
@@ -111,7 +113,7 @@ def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.Dat
         left.unlink()
     agent = build_agent(entry)
     if not (folder / AGENT).exists():
-        return agent, empty_history()
+        return agent, empty_history(entry.monitor)
     agent = load_agent(folder / AGENT)
     if agent._seed != job.seed:
         raise StoreError(f"{folder / AGENT} is of seed {agent._seed}, which is not this run's")
@@ -129,6 +131,8 @@ def rows(part: Any, history: polars.DataFrame) -> polars.DataFrame:
         "seconds": before + part.seconds * np.arange(1, n + 1) / max(n, 1),
         "value": part.optimistic_values,
     }
+    if part.optimism is not None:
+        columns["below"], columns["shortfall"] = part.optimism.by_episode(part.first_episode, n)
     return polars.DataFrame(columns, schema=history.schema)
 
 
@@ -183,19 +187,19 @@ def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float) 
 WARMED: set[Any] = set()  # in this process
 
 
-def compile_key(agent: Agent, env: gym.Env[Any, Any]) -> Any:
+def compile_key(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Any:
     """What decides which machine code a started agent needs."""
-    return numba.typeof(agent._model), type(compiled_dynamics(env))
+    return numba.typeof(agent._model), type(compiled_dynamics(env)), entry.monitor
 
 
 def warm(entry: AgentEntry, environment: Environment) -> None:
     """Have all that learning needs compiled or fetched from the cache, by an agent that is thrown away."""
     agent, env = build_agent(entry), build_environment(environment)
     agent._get_ready(env, 0)
-    key = compile_key(agent, env)
+    key = compile_key(agent, entry, env)
     if key not in WARMED:
         if compiled_dynamics(env) is not None:
-            agent.fit(env, 1, progress=False)
+            agent.fit(env, 1, progress=False, driver="python" if entry.monitor else "auto")
         else:  # not an episode of someone else's environment, which may take long or mean something
             x = env.observation_space.sample()
             agent.begin_episode()

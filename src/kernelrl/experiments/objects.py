@@ -24,14 +24,16 @@ from typing import Any
 import gymnasium as gym
 
 import kernelrl
-from kernelrl import storage
+from kernelrl import envs, storage
 from kernelrl.agent import Agent
 from kernelrl.core import kernels, metrics
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, no_such
 from kernelrl.schedules import Power
 
-__all__ = ["agent_class", "build_agent", "build_environment", "configuration", "listing", "public_agents"]
+__all__ = [
+    "agent_class", "build_agent", "build_environment", "configuration", "listing", "optimal_values", "public_agents",
+]  # fmt: skip
 
 
 def public_agents() -> dict[str, type[Agent]]:
@@ -174,12 +176,35 @@ def build_environment(environment: Environment) -> gym.Env[Any, Any]:
         ) from error
 
 
+def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:
+    """V*_h in the started agent's units, (states, step) → (n,), for an entry with `monitor`; else None."""
+    if not entry.monitor:
+        return None
+    name = env.spec.id if env.spec is not None else str(env)
+    try:
+        optimal = envs.solve(env)
+    except (ValueError, RuntimeError) as error:
+        raise ExperimentError(
+            f'agents "{entry.label}": monitor: the optimal values of {name} cannot be computed; leave monitor out '
+            f"({error})"
+        ) from error
+    H, (low, high) = optimal.horizon, agent.reward_range
+    if agent._steps != H:
+        raise ExperimentError(
+            f'agents "{entry.label}": monitor: the optimal values of {name} are those of episodes of {H} steps, and '
+            f"horizon is {agent._steps}; leave horizon or monitor out"
+        )
+    # No episode ends early where V* is known, so that each step to go has its share of the lowest reward.
+    return lambda states, h: (optimal.values(states, h) - (H - h) * low) / (high - low)
+
+
 def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> dict[str, Any]:
     """All that decides what a run of a seed computes, as JSON; defaults of the agent included."""
     content = {
         "agent": entry.agent,
         "hyper_parameters": {name: storage.encode(getattr(agent, name)) for name in agent._hyper_parameters},
         "environment": {"id": environment.id, **environment.others},
+        "monitor": entry.monitor,
     }
     return dict(json.loads(json.dumps(content)))  # as it will be when read again, so that the two can be compared
 

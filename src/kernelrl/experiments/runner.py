@@ -23,7 +23,7 @@ from kernelrl.experiments.engine import Engine, Task
 from kernelrl.experiments.learning import Job, compile_key, record, snapshot_episodes
 from kernelrl.experiments.local import LocalEngine
 from kernelrl.experiments.lock import FolderLock
-from kernelrl.experiments.objects import build_agent, build_environment, configuration
+from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
 from kernelrl.experiments.store import EXPERIMENT, RUN, Run, Store, StoreError, make_folder, safe_name
 from kernelrl.files import write_json
 
@@ -102,8 +102,9 @@ class Plan:
                 agent._get_ready(env, 0)
             except (TypeError, ValueError) as error:
                 raise ExperimentError(f'agents "{entry.label}": {error}') from error
+            optimal_values(agent, entry, env)  # computed here once, and kept on disk for the workers
             configurations[entry.label] = configuration(agent, entry, experiment.environment)
-            kinds[entry.label] = compile_key(agent, env)
+            kinds[entry.label] = compile_key(agent, entry, env)
         env.close()
         return cls(configurations, kinds)
 
@@ -153,6 +154,8 @@ def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
             for name in sorted(was.keys() | now.keys())
             if was.get(name) != now.get(name)
         ]
+    if old.get("monitor", False) != configured["monitor"]:
+        changes.append(f"monitor was {old.get('monitor', False)} and is {configured['monitor']}")
     if changes:
         raise ExperimentError(
             f'agents "{begun.label}": {"; ".join(changes)} now, but {begun.path.parent} has results under that label; '
@@ -189,7 +192,7 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
 
 def agent_table(entry: Any) -> dict[str, Any]:
     """An agent's entry as JSON."""
-    table = {"label": entry.label, "agent": entry.agent, **entry.others}
+    table = {"label": entry.label, "agent": entry.agent, "monitor": entry.monitor, **entry.others}
     return table if entry.preset is None else {**table, "preset": entry.preset}
 
 

@@ -1,7 +1,8 @@
 """Where an experiment's results lie, and reading them.
 
     DIR/experiment.json                       the experiment, its sweeps expanded
-    DIR/runs/LABEL/seed-S/history.parquet     a row an episode: episode, return, steps, seconds, value
+    DIR/runs/LABEL/seed-S/history.parquet     a row an episode: episode, return, steps, seconds, value;
+                                              of monitored runs also below, shortfall
     DIR/runs/LABEL/seed-S/run.json            configuration, versions, machine
     DIR/runs/LABEL/seed-S/agent.krl           the latest checkpoint
     DIR/runs/LABEL/seed-S/agent-EPISODE.krl   what the agent was after that many episodes, of the first seed
@@ -36,6 +37,7 @@ __all__ = [
 FORMAT = 1
 EXPERIMENT, HISTORY, RUN, AGENT = "experiment.json", "history.parquet", "run.json", "agent.krl"
 COLUMNS = ("episode", "return", "steps", "seconds", "value")
+MONITORED = ("below", "shortfall")
 
 
 class StoreError(ValueError):
@@ -79,12 +81,15 @@ def read_json(path: Path) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------ history
 
 
-def empty_history() -> polars.DataFrame:
+def empty_history(monitor: bool = False) -> polars.DataFrame:
     """A history of no episodes."""
     import polars
 
     kinds = [polars.Int64, polars.Float64, polars.Int64, polars.Float64, polars.Float64]
-    return polars.DataFrame(schema=dict(zip(COLUMNS, kinds, strict=True)))
+    schema = dict(zip(COLUMNS, kinds, strict=True))
+    if monitor:
+        schema |= dict(zip(MONITORED, [polars.Int64, polars.Float64], strict=True))
+    return polars.DataFrame(schema=schema)
 
 
 def write_history(path: Path, history: polars.DataFrame) -> None:
@@ -103,7 +108,8 @@ def read_history(path: Path, episodes: int) -> polars.DataFrame:
         raise StoreError(f"{path} is missing, and the agent beside it has played {episodes} episodes")
     try:
         history = polars.read_parquet(path, use_pyarrow=False)
-        history = history.select(polars.col(name).cast(kind) for name, kind in empty_history().schema.items())
+        schema = empty_history(monitor=any(name in history.columns for name in MONITORED)).schema
+        history = history.select(polars.col(name).cast(kind) for name, kind in schema.items())
     except Exception as error:  # damage makes polars raise errors of many kinds
         raise StoreError(f"{path} is damaged or cut short: {error}") from error
     history = history.head(episodes)
@@ -133,7 +139,7 @@ class Run:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What was run: agent, hyper_parameters, environment."""
+        """What was run: agent, hyper_parameters, environment, monitor."""
         return dict(self.record["configuration"])
 
     @property
@@ -155,7 +161,7 @@ class Run:
         return min(self.episodes, int(self.record["episodes"])) >= self.planned
 
     def history(self) -> polars.DataFrame:
-        """Episode, return, steps, seconds and value of every stored episode."""
+        """Episode, return, steps, seconds and value of every stored episode; below and shortfall if monitored."""
         return read_history(self.path / HISTORY, self.episodes)
 
     def agent(self) -> Agent:
@@ -219,6 +225,7 @@ def open_store(path: str | Path) -> Store:
 def load(path: str | Path) -> polars.DataFrame:
     """All runs in one table: label, seed, episode, return, steps, seconds, value.
 
+    If a run was monitored, there are below and shortfall, too, null in the others.
     A run that cannot be read is an error that names its file; the others can be had from `open_store(path).runs()`.
     """
     import polars
@@ -226,8 +233,8 @@ def load(path: str | Path) -> polars.DataFrame:
     tables = []
     for run in open_store(path).runs():
         first = [polars.lit(run.label).alias("label"), polars.lit(run.seed, polars.Int64).alias("seed")]
-        tables.append(run.history().select(*first, *COLUMNS))
+        tables.append(run.history().select(*first, polars.all()))
     empty = empty_history().select(
         polars.lit("").alias("label"), polars.lit(0, polars.Int64).alias("seed"), *COLUMNS
     )  # fmt: skip
-    return polars.concat([empty.clear(), *tables])
+    return polars.concat([empty.clear(), *tables], how="diagonal")

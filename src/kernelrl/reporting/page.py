@@ -98,6 +98,7 @@ def render(summary: Summary, plane: Plane | None, maps: list[Maps], files: dict[
         ("regret", "Regret", regret_section(summary, files)),
         ("return", "Return per episode", curve(summary, ["return"], "return", recent, files, optimum=True)),
         ("time", "Learning time", curve(summary, ["time"], "time", TIME, files)),
+        *optimism_section(summary),
         ("maps", "What the agents knew", maps_section(summary, maps, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
@@ -188,6 +189,21 @@ def regret_section(summary: Summary, files: dict[str, list[Path]]) -> str:
         "on logarithmic axes. Mean over seeds, with Student's 95 % interval of the mean."
     )
     return curve(summary, ["regret", "regret-log"], "regret", caption, files) + tables.exponents(summary)
+
+
+def optimism_section(summary: Summary) -> list[tuple[str, str, str]]:
+    """How optimistic the monitored labels were; nothing where there are none."""
+    if all(c.below is None for c in summary.curves):
+        return []
+    return [("optimism", "Optimism", f"<p>{escape(OPTIMISM)}</p>{tables.optimism(summary)}")]
+
+
+OPTIMISM = (
+    "Guarantees rest on values V that are never below the optimal V*; where they are, an agent may give up a good "
+    "action for ever. The share of visited states with V < V* is the mean over seeds, the largest V* − V that of all "
+    "seeds, in units of rewards mapped to [0, 1]; V* is computed to about 0.001. Monitored runs take more time to "
+    "learn the same."
+)
 
 
 def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]]) -> str:

@@ -52,6 +52,8 @@ class Curves:
     returns: Floats  # (n, K)
     seconds: Floats  # (n, K) learning time so far
     runs: tuple[Any, ...]
+    below: Floats | None = None  # (n,) share of visited states with V^k_h < V*_h; None if not monitored
+    shortfalls: Floats | None = None  # (n,) largest V*_h - V^k_h
 
     @property
     def episodes(self) -> int:
@@ -167,8 +169,17 @@ def read_curves(runs: list[Any], notes: list[str]) -> list[Curves]:
             np.array([h[name].to_numpy()[:K] for _, h in pairs], float) for name in ("return", "seconds")
         )
         members = tuple(run for run, _ in pairs)
-        curves.append(Curves(label, tuple(run.seed for run in members), returns, seconds, members))
+        optimism = read_optimism([history[:K] for _, history in pairs])
+        curves.append(Curves(label, tuple(run.seed for run in members), returns, seconds, members, *optimism))
     return curves
+
+
+def read_optimism(histories: list[Any]) -> tuple[Floats | None, Floats | None]:
+    """The share of visited states where values were below V*, and the largest shortfall, (n,) each, if monitored."""
+    if not all("below" in history.columns for history in histories):
+        return None, None
+    shares = [history["below"].sum() / history["steps"].sum() for history in histories]
+    return np.array(shares, float), np.array([history["shortfall"].max() for history in histories], float)
 
 
 def make_environment(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:

@@ -14,7 +14,7 @@ from kernelrl.reporting.maps import Maps
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
 
-__all__ = ["action_legend", "differences", "exponents", "legend", "results", "versions"]
+__all__ = ["action_legend", "differences", "exponents", "legend", "optimism", "results", "versions"]
 
 FORMAT = {
     "total reward": "{:,.0f}",
@@ -167,6 +167,26 @@ def exponents(summary: Summary) -> str:
         '<div class="wide"><table id="table-exponents"><thead><tr><th>algorithm</th><th>exponent</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
+
+
+def optimism(summary: Summary) -> str:
+    """How often and by how much the values of each monitored label were below V*."""
+    rows = ""
+    for i, c in enumerate(summary.curves):
+        if c.below is not None and c.shortfalls is not None:
+            share = Measure.of(c.below)
+            text = percent(share.mean)
+            if not math.isnan(share.low):
+                text += f'<span class="interval">[{percent(share.low)}, {percent(share.high)}]</span>'
+            rows += f"<tr><th>{key(i)}{escape(c.label)}</th><td>{text}</td><td>{c.shortfalls.max():.3g}</td></tr>"
+    head = "<th>algorithm</th><th>states below V*</th><th>largest shortfall</th>"
+    table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<div class="wide"><table id="table-optimism">{table}</table></div>'
+
+
+def percent(share: float) -> str:
+    """A share, never 0 % for one that is more."""
+    return "&lt; 0.01 %" if 0 < share < 1e-4 else f"{100 * share:.2f} %"
 
 
 def action_legend(summary: Summary, maps: list[Maps]) -> str:
