@@ -17,6 +17,7 @@ from kernelrl.algorithms import interface
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.greedy_merged import new_greedy_merged
 from kernelrl.algorithms.kernel_merged import KernelMerged, new_kernel_merged, with_merged
+from kernelrl.algorithms.kernel_plan import STILL
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
 from kernelrl.algorithms.random_agent import Uniform
 from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
@@ -238,8 +239,9 @@ class KernelAgent(Agent):
         certified, u, out = self._certify(), np.zeros(x.size), np.zeros(2)
         embed(self._model.settings.space, x, u)
         bounds_at(certified, u, out)
-        # What the agent itself has planned is an upper bound, too.
-        return float(out[0]), float(min(out[1], interface.read_values(self._model, x, 0)))
+        # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
+        planned = interface.read_values(self._model, x, 0) + 2.0 * self._steps * STILL
+        return float(out[0]), float(min(out[1], planned))
 
     def _certify(self) -> Certified:
         from rich.console import Console
@@ -376,7 +378,8 @@ class KernelUCBVI(KernelAgent):
 
     def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
         # C and T of all pairs hang on the weights: the next plan takes in all samples anew.
-        anew = new_kernel_exact(settings, model.stream, *self._box, *self._cells(settings))
+        (low, high), (weights, cones) = self._box, self._cells(settings)
+        anew = new_kernel_exact(settings, model.stream, low, high, weights, cones)
         anew = anew._replace(samples=model.samples)
         anew.planned[1] = model.planned[1]
         while not interface.has_room(anew):
