@@ -33,7 +33,7 @@ paper: setup  ## run the paper's experiment at full scale (8 seeds of 50,000 epi
 	@$(BIN)/kernelrl report results/paper
 
 test: setup  ## run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup  ## check style, formatting and types
 	@$(BIN)/ruff check
