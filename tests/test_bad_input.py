@@ -484,3 +484,32 @@ def test_going_on_with_something_else(make):
         with pytest.raises(ValueError, match=r"^env: its actions are Discrete.*not what this agent was started with"):
             agent.fit(env, 2)
     assert len(agent.fit(Line(), 2, seed=6)) == 2 and agent.episodes == 4
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x, y: x[0] - y[0], "negative"),
+        (lambda x, y: abs(x[0] - y[0]) * (2.0 if x[0] < y[0] else 1.0), "not symmetric"),
+        (lambda x, y: np.nan if x[0] > 0.9 else abs(x[0] - y[0]), "no finite number"),
+        (lambda x, y: 1.0 + abs(x[0] - y[0]), "to itself is not 0"),
+        (lambda x, y: (x[0] - y[0]) ** 2, "triangle inequality"),
+    ],
+)
+def test_what_is_no_metric_is_refused_with_the_states_that_show_it(function, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        krl.metrics.Custom(numba.njit(function)).check(np.zeros(2), np.ones(2))
+    assert caught.match(r"\[[-0-9. e]+\]")
+
+
+def test_pseudometrics_are_fine():
+    krl.metrics.Custom(numba.njit(lambda x, y: abs(x[0] - y[0]))).check(np.zeros(2), np.ones(2))
+    krl.metrics.Folded(krl.envs.twin_rooms_fold).check(np.zeros(2), np.array([2.0, 1.0]))
+
+
+def test_a_map_to_nowhere_is_refused():
+    def nowhere(state, out):
+        out[0], out[1] = np.nan, state[1]
+
+    with pytest.raises(ValueError, match="which is no state"):
+        krl.metrics.Folded(numba.njit(nowhere)).check(np.zeros(2), np.ones(2))
