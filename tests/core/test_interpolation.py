@@ -15,18 +15,8 @@ from kernelrl.core import interpolation as module
 from kernelrl.core.buckets import WIDTH
 from pools import CASES, LISTS, Pool
 
-anything_above, cone_radius, cones_at, disown, drop_cone, give, is_below, lowest_cone = (
-    callable_from_python(getattr(module, name))
-    for name in (
-        "anything_above",
-        "cone_radius",
-        "cones_at",
-        "disown",
-        "drop_cone",
-        "give",
-        "is_below",
-        "lowest_cone",
-    )
+anything_above, cone_radius, cones_at, is_below = (
+    callable_from_python(getattr(module, name)) for name in ("anything_above", "cone_radius", "cones_at", "is_below")
 )
 
 each_case = pytest.mark.parametrize("case", CASES)
@@ -65,22 +55,6 @@ def test_below(height, L, distance, value):
 
 @each_slope
 @each_case
-def test_lowest_cone_and_whose_it_is(case, L):
-    some, heights, _ = cones(case)
-    layout = some.spread(heights)
-    for u in some.places():
-        for which in range(LISTS):
-            values = all_cones(some, u, heights, L, which)
-            best, slot = lowest_cone(some.buckets, some.settings.space, which, u, layout, L, R)
-            assert_allclose(best, min(R, values.min()), **TOLERANCE)
-            if values.min() >= R:
-                assert slot == -1
-            else:
-                assert_allclose(values[some.slots == slot], best, **TOLERANCE)
-
-
-@each_slope
-@each_case
 def test_lowest_below_a_bound(case, L):
     some, heights, lowest = cones(case)
     layout = some.spread(heights)
@@ -89,86 +63,6 @@ def test_lowest_below_a_bound(case, L):
             for start, radius in ((R, cone_radius(R, 0.0, L)), (0.1, cone_radius(R, 0.0, L)), (math.inf, math.inf)):
                 found = cones_at(some.buckets, some.settings.space, which, u, layout, lowest, L, radius, start)
                 assert_allclose(found, min(start, all_cones(some, u, heights, L, which).min()), **TOLERANCE)
-
-
-class Owned:
-    """Points with a value and the slot of the cone that each belongs to; cones are in buckets of their own."""
-
-    CONE, OTHER = 77, 5
-
-    def __init__(self, case):
-        self.some, self.before, _ = cones(case)
-        n, chunks = len(self.before), self.some.chunks
-        self.M = self.some.spread(self.before, R)
-        self.owner = self.some.spread(np.full(n, self.OTHER), -1)
-        self.owned = np.zeros((2, WIDTH), int)
-        self.owned.reshape(-1)[self.OTHER] = n
-        self.fresh = np.zeros(chunks, bool)
-
-    def drop(self, which, u, height, L):
-        buckets, space = self.some.buckets, self.some.settings.space
-        drop_cone(buckets, space, which, u, self.CONE, height, L, R, self.M, self.owner, self.owned, self.fresh)
-
-    def disown(self, which, u, height, L, queue, count):
-        buckets, space = self.some.buckets, self.some.settings.space
-        return disown(buckets, space, which, u, self.CONE, height, L, R, self.M, self.owner, self.owned, queue, count)
-
-    def check_numbers(self):
-        """`owned` counts what `owner` says."""
-        owners = self.owner[self.owner >= 0]
-        assert np.array_equal(self.owned.reshape(-1), np.bincount(owners, minlength=2 * WIDTH))
-
-
-@each_slope
-@each_case
-@pytest.mark.parametrize("height", [0.0, 1.0, 2.9, R])
-def test_dropping_a_cone(case, L, height):
-    for which in range(LISTS):
-        for u in Owned(case).some.places(4):
-            state = Owned(case)
-            some, before = state.some, state.before
-            state.drop(which, u, height, L)
-            cone = np.where(some.which == which, height + L * some.at(u), np.inf)
-            assert_allclose(some.gather(state.M), np.minimum(before, cone), **TOLERANCE)
-            changed = some.gather(state.M) < before
-            assert np.array_equal(some.gather(state.owner), np.where(changed, state.CONE, state.OTHER))
-            state.check_numbers()
-            assert set(np.flatnonzero(state.fresh)) == set(some.slots[changed] // WIDTH)
-            outside = some.spread(np.zeros(len(before), bool), True)
-            assert (state.M[outside] == R).all() and (state.owner[outside] == -1).all()
-
-
-@each_slope
-@each_case
-def test_disowning_finds_all_that_a_cone_owns(case, L):
-    """A cone is dropped, then taken away again: all next states that it owned are found, and no others."""
-    total = 0
-    for which in range(LISTS):
-        for u in Owned(case).some.places(4):
-            state = Owned(case)
-            some, before = state.some, state.before
-            state.drop(which, u, 0.4, L)
-            kept = some.gather(state.owner) != state.CONE
-            owned = some.slots[~kept]
-            queue = np.full(some.chunks * WIDTH, -9)
-            queue[:3] = 1, 2, 3
-            count = state.disown(which, u, 0.4, L, queue, 3)
-            assert queue[:3].tolist() == [1, 2, 3]
-            assert sorted(queue[3:count]) == sorted(owned)
-            assert (some.gather(state.M)[~kept] == R).all() and (some.gather(state.owner)[~kept] == -1).all()
-            assert np.array_equal(some.gather(state.M)[kept], before[kept])
-            assert (some.gather(state.owner)[kept] == state.OTHER).all()
-            state.check_numbers()
-            total += len(owned)
-    assert total > 0
-
-
-def test_giving():
-    owner, owned = np.full((2, WIDTH), -1), np.zeros((2, WIDTH), int)
-    for s, numbers in ((70, {70: 1}), (3, {3: 1}), (3, {3: 1}), (-1, {}), (-1, {})):
-        give(owner, owned, 1, 4, s)
-        assert owner[1, 4] == s and (np.delete(owner.reshape(-1), WIDTH + 4) == -1).all()
-        assert {i: n for i, n in enumerate(owned.reshape(-1).tolist()) if n} == numbers
 
 
 @settings(max_examples=200, deadline=None)

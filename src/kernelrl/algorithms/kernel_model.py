@@ -23,6 +23,7 @@ from kernelrl.core.buckets import (
     number_of_chunks,
     payload,
 )
+from kernelrl.core.cones import VOID
 from kernelrl.core.samples import Samples, Settings, grow_samples, new_samples, sample_room
 
 __all__ = ["KernelExact", "new_kernel_exact"]
@@ -49,12 +50,13 @@ class KernelExact(NamedTuple):
     lowest: np.ndarray  # (rows, chunks of E) smallest Q̃ of the chunk
     touched: np.ndarray  # (rows, chunks of E) T or C changed since Q was computed
     tip: np.ndarray  # (chunks of S, WIDTH) slot of Y at the very place of the sample, or -1
-    cone: (
-        np.ndarray
-    )  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it     (interpolation only, like the next three)
-    owned: np.ndarray  # (rows, chunks of S, WIDTH) at how many next states the cone is the lowest
+    # Interpolation only, see `kernelrl.core.cones`:
+    height: np.ndarray  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it
+    slack: np.ndarray  # (rows, chunks of S, WIDTH)
+    first: np.ndarray  # (rows, chunks of S, WIDTH)
     M: np.ndarray  # (A, rows, chunks of Y, WIDTH) min(R_h, lowest cone) at y
     owner: np.ndarray  # (A, rows, chunks of Y, WIDTH) slot of that cone in S, or -1
+    links: np.ndarray  # (A, rows, 2, chunks of Y, WIDTH)
     scratch: np.ndarray  # (5, …) an embedded state, an embedded next state, Q of each action, sums and targets of rows
     queues: np.ndarray  # (2, places of S or Y) scratch: slots that moved; next states whose lowest cone rose
     spread: np.ndarray  # (2, 1 or A, chunks of E, WIDTH) Σwρ and Σw² (joint bonus only)
@@ -75,8 +77,9 @@ def new_kernel_exact(settings, stream, low, high, cell, cone_cell):
         payload(Y, dtype=np.int64),
         payload(E, each), payload(E, each, rows), payload(E, each, rows, fill=math.inf),
         np.full((rows, number_of_chunks(E)), math.inf), np.zeros((rows, number_of_chunks(E)), np.bool_),
-        payload(S, dtype=np.int64, fill=-1), payload(S, rows * some), payload(S, rows * some, dtype=np.int64),
-        payload(Y, A * some, rows), payload(Y, A * some, rows, dtype=np.int64),
+        payload(S, dtype=np.int64, fill=-1), payload(S, rows * some), payload(S, rows * some, fill=VOID),
+        payload(S, rows * some, dtype=np.int64, fill=-1), payload(Y, A * some, rows),
+        payload(Y, A * some, rows, dtype=np.int64), payload(Y, A * some, rows, 2, dtype=np.int64),
         np.zeros((5, max(d, A, H))), np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
         payload(E, 2 if settings.bonus >= JOINT else 0, each),
     )  # fmt: skip
@@ -107,8 +110,9 @@ def grow_kernel(model):
             G=lengthen(model.G, chunks, 1),
             number=lengthen(model.number, chunks, 0),
             tip=lengthen(model.tip, chunks, 0, -1),
-            cone=lengthen(model.cone, chunks, 1),
-            owned=lengthen(model.owned, chunks, 1),
+            height=lengthen(model.height, chunks, 1),
+            slack=lengthen(model.slack, chunks, 1, VOID),
+            first=lengthen(model.first, chunks, 1, -1),
         )
         entries += [chunks] if model.settings.interpolate else []
     if chunks_left(model.Y) < chunks_for(model.Y, coming):
@@ -121,6 +125,7 @@ def grow_kernel(model):
             sample=lengthen(model.sample, chunks, 0),
             M=lengthen(model.M, chunks, 2),
             owner=lengthen(model.owner, chunks, 2),
+            links=lengthen(model.links, chunks, 3),
         )
         entries += [] if model.settings.interpolate else [chunks]
     for chunks in entries:

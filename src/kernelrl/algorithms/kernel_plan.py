@@ -10,6 +10,7 @@ import numpy as np
 from kernelrl.core.bonuses import JOINT, count_sample
 from kernelrl.core.buckets import WIDTH, add_point, all_chunks, found, point_at, size_of
 from kernelrl.core.compile import inner
+from kernelrl.core.cones import Claims, claim, forget_slack, leave, lowest_cone, search, settle, sink
 from kernelrl.core.estimates import (
     add_change,
     add_spread,
@@ -19,7 +20,6 @@ from kernelrl.core.estimates import (
     row_sums_at,
     spread_at,
 )
-from kernelrl.core.interpolation import disown, drop_cone, give, lowest_cone
 from kernelrl.core.samples import ACTION, STEP, TERMINATED, action_list, has_next, pool, row
 
 __all__ = ["plan"]
@@ -55,6 +55,14 @@ def fill_entry(model, e, u, h, a, sums):
 
 
 @inner
+def claims_of(model, r, a):
+    """Cones and points of row `r` and action `a`."""
+    return Claims(
+        model.height[r], model.slack[r], model.first[r], model.M[a, r], model.owner[a, r], model.links[a, r]
+    )  # fmt: skip
+
+
+@inner
 def add_next_state(model, v, h, sums):
     """Make `v`, reached from step `h`, a point of Y with values at the cap, and return its slot."""
     settings, H = model.settings, model.settings.horizon
@@ -69,10 +77,7 @@ def add_next_state(model, v, h, sums):
         if settings.interpolate:
             for a in range(settings.actions):
                 which, L = action_list(settings, level, a), settings.lipschitz[level]
-                best, slot = lowest_cone(model.S, settings.space, which, v, model.cone[r], L, R)
-                model.M[a, r, chunk, place] = best
-                model.owner[a, r, chunk, place] = -1
-                give(model.owner[a, r], model.owned[r], chunk, place, slot)
+                settle(model.S, settings.space, which, v, y, L, R, claims_of(model, r, a))
     if not settings.interpolate:
         for a in range(settings.actions):
             fill_entry(model, y, v, h + 1, a, sums)
@@ -114,7 +119,7 @@ def add_sample(model, t):
         targets[r] = samples.reward[t] + (np.float64(H - level - 1) if alive else 0.0)
         model.G[r, s // WIDTH, s % WIDTH] = targets[r]
         if settings.interpolate:
-            model.cone[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
+            model.height[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
     E = model.S if settings.interpolate else model.Y
     which, k = entry_list(settings, h, a)
     add_weights(settings, E, which, u, targets, model.C[k], model.T[k], model.touched)
@@ -221,46 +226,49 @@ def best_of_actions(Y, which, R, Q, r, V, fresh):
 
 
 @inner
-def moved_cones(S, which, R, Q, cone, touched, queue):
-    """Put into `queue` the slots of list `which` where min(R, Q̃) is not `cone`; return how many."""
+def moved_cones(S, which, R, Q, height, touched, queue):
+    """Put into `queue` the slots of list `which` where min(R, Q̃) is not `height`; return how many."""
     count = 0
     for i in range(all_chunks(S, which)):
         chunk = found(S, i)
         if touched[chunk]:
             for place in range(size_of(S, chunk)):
-                if abs(min(R, Q[chunk, place]) - cone[chunk, place]) > STILL:
+                if abs(min(R, Q[chunk, place]) - height[chunk, place]) > STILL:
                     queue[count] = chunk * WIDTH + place
                     count += 1
     return count
 
 
 @inner
-def move_cones(settings, S, Y, tip, h, a, u, Q, cone, owned, M, owner, touched, fresh, queues):
-    """Bring `M` and `owner` of (h, a) up to date with Q̃; arrays are those of this step and action, `u` (d,) scratch."""
+def move_cones(settings, S, Y, tip, h, a, u, Q, claims, touched, fresh, queues):
+    """Bring the cones of (h, a) up to date with Q̃; `u` (d,) is scratch."""
     R, L, space = np.float64(settings.horizon - h), settings.lipschitz[h], settings.space
     which, there = action_list(settings, h, a), pool(settings, h)
-    count = moved_cones(S, which, R, Q, cone, touched, queues[0])
+    count = moved_cones(S, which, R, Q, claims.height, touched, queues[0])
     orphans = 0
     for i in range(count):
         s = queues[0, i]
-        height, before = min(R, Q[s // WIDTH, s % WIDTH]), cone[s // WIDTH, s % WIDTH]
-        if height > before and owned[s // WIDTH, s % WIDTH] > 0:
-            point_at(S, s, u)
-            orphans = disown(Y, space, there, u, s, before, L, R, M, owner, owned, queues[1], orphans)
-        cone[s // WIDTH, s % WIDTH] = height
+        height, before = min(R, Q[s // WIDTH, s % WIDTH]), claims.height[s // WIDTH, s % WIDTH]
+        if height < before:
+            sink(claims, s, before - height, fresh)
+        else:
+            orphans = leave(claims, s, R, queues[1], orphans)
+        claims.height[s // WIDTH, s % WIDTH] = height
+    if orphans > 0:
+        forget_slack(S, which, claims.slack)
     for i in range(count):
         s = queues[0, i]
-        height, y = cone[s // WIDTH, s % WIDTH], tip[s // WIDTH, s % WIDTH]
+        height, y = claims.height[s // WIDTH, s % WIDTH], tip[s // WIDTH, s % WIDTH]
         # A cone that is not the lowest at its own tip is nowhere the lowest, by the triangle inequality.
-        beaten = y >= 0 and owner[y // WIDTH, y % WIDTH] != s and M[y // WIDTH, y % WIDTH] <= height
-        if height < R and not beaten:
+        beaten = y >= 0 and claims.owner[y // WIDTH, y % WIDTH] != s and claims.M[y // WIDTH, y % WIDTH] <= height
+        if height < R and claims.slack[s // WIDTH, s % WIDTH] < 0.0 and not beaten:
             point_at(S, s, u)
-            drop_cone(Y, space, there, u, s, height, L, R, M, owner, owned, fresh)
+            search(Y, space, there, u, s, L, R, claims, fresh)
     for i in range(orphans):
         y = queues[1, i]
         point_at(Y, y, u)
-        M[y // WIDTH, y % WIDTH], slot = lowest_cone(S, space, which, u, cone, L, R)
-        give(owner, owned, y // WIDTH, y % WIDTH, slot)
+        best, slot = lowest_cone(S, space, which, u, claims.height, L, R)
+        claim(claims, y, slot, best)
         fresh[y // WIDTH] = True
 
 
@@ -304,8 +312,8 @@ def go_back(model, h):
     if h > 0 and settings.interpolate:
         for a in range(A):
             move_cones(
-                settings, model.S, model.Y, model.tip, h, a, u, model.Q[0, r], model.cone[r], model.owned[r],
-                model.M[a, r], model.owner[a, r], model.touched[r], model.fresh[r], model.queues,
+                settings, model.S, model.Y, model.tip, h, a, u, model.Q[0, r], claims_of(model, r, a),
+                model.touched[r], model.fresh[r], model.queues,
             )  # fmt: skip
         best_of_actions(model.Y, pool(settings, h), R, model.M, r, model.V[r], model.fresh[r])
     elif h > 0:

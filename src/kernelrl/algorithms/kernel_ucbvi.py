@@ -15,8 +15,8 @@ has been passed on. A plan then
  2. goes backwards in h: where V_{h+1}(y_s) has moved away from P_s by more than STILL, the difference is passed on to
     the T of the entries near x_s; Q̃ = T/C + B is taken anew where T or C changed; and V_h follows.
 
-With interpolation, each next state remembers for each action the lowest cone above it, M, and whose it is. A cone that
-falls can only lower its neighbours; a cone that rises makes those look for another that had it as their lowest.
+With interpolation, each next state remembers for each action the lowest cone above it, M, and whose it is
+(`kernelrl.core.cones`).
 
 Each of the H levels adds at most STILL of error to the next for values and once more for cones, so values are within
 2·H·STILL of a full recomputation.

@@ -1,0 +1,154 @@
+"""The lowest cone at each of many points, kept up to date while cones fall and rise.
+
+A target at u of height q is a cone q + L·ρ(·, u) (see `interpolation`). Each point y knows M(y) = min(R, lowest cone at
+y) and which cone that is, its owner; each cone knows the points that it owns, as a list linked through them. A cone
+that falls takes its points along. It can take points from others only once it has fallen by more than its slack, a
+lower bound of how far it lies above M where it is not the owner; only then are points searched for. Slack is looked for
+up to MARGIN·R, and shrinks when another cone takes a point away or a new point appears. A cone that rises leaves its
+points, which look for another; then slack is void, since M rose.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.core.buckets import WIDTH, all_chunks, distances_in, found, near, size_of
+from kernelrl.core.compile import inner
+from kernelrl.core.interpolation import cone_radius, is_below
+
+__all__ = ["VOID", "Claims", "claim", "forget_slack", "leave", "lowest_cone", "search", "settle", "sink"]
+
+AFTER, BEFORE = range(2)
+MARGIN = 0.05
+VOID = -1.0  # the slack of a cone of which nothing is known
+
+
+class Claims(NamedTuple):
+    """Cones with tips in buckets S, and points in buckets Y, of one step and action."""
+
+    height: np.ndarray  # (chunks of S, WIDTH)
+    slack: np.ndarray  # (chunks of S, WIDTH) height + L·ρ(u, y) ≥ M(y) + slack at all points y of others, if positive
+    first: np.ndarray  # (chunks of S, WIDTH) slot in Y of the first point that the cone owns, or -1
+    M: np.ndarray  # (chunks of Y, width)
+    owner: np.ndarray  # (chunks of Y, width) slot in S, or -1
+    links: np.ndarray  # (2, chunks of Y, width) AFTER and BEFORE: neighbours in the owner's list, slots in Y or -1
+
+
+@inner
+def claim(claims, y, s, value):
+    """Make cone `s` (or -1, nobody) the owner of point `y`, where it has height `value`."""
+    M, owner, links, first, slack = claims.M, claims.owner, claims.links, claims.first, claims.slack
+    chunk, place = y // WIDTH, y % WIDTH
+    before = owner[chunk, place]
+    if before >= 0:
+        i, j = before // WIDTH, before % WIDTH
+        slack[i, j] = min(slack[i, j], M[chunk, place] - value)
+        after, previous = links[AFTER, chunk, place], links[BEFORE, chunk, place]
+        if previous >= 0:
+            links[AFTER, previous // WIDTH, previous % WIDTH] = after
+        else:
+            first[i, j] = after
+        if after >= 0:
+            links[BEFORE, after // WIDTH, after % WIDTH] = previous
+    if s >= 0:
+        i, j = s // WIDTH, s % WIDTH
+        after = first[i, j]
+        links[AFTER, chunk, place], links[BEFORE, chunk, place] = after, -1
+        if after >= 0:
+            links[BEFORE, after // WIDTH, after % WIDTH] = y
+        first[i, j] = y
+    owner[chunk, place] = s
+    M[chunk, place] = value
+
+
+@inner
+def lowest_cone(S, space, which, u, height, L, R):
+    """min(R, lowest cone of list `which` at `u`) and the slot of that cone (-1 where none is below R)."""
+    best, slot = R, -1
+    for i in range(near(S, space, which, u, cone_radius(R, 0.0, L))):
+        chunk = found(S, i)
+        distances_in(S, space, chunk, u)
+        for place in range(size_of(S, chunk)):
+            if is_below(height[chunk, place], L, S.buffer[place], best):
+                value = height[chunk, place] + L * math.sqrt(S.buffer[place])
+                if value < best:
+                    best, slot = value, chunk * WIDTH + place
+    return best, slot
+
+
+@inner
+def tighten(squares, height, slack, chunk, L, best, n):
+    """Let the slack of a chunk's cones take a point into account, with value `best` and at squared distances."""
+    for i in range(n):
+        slack[chunk, i] = min(slack[chunk, i], height[chunk, i] + L * math.sqrt(squares[i]) - best)
+
+
+@inner
+def settle(S, space, which, u, y, L, R, claims):
+    """Find the owner of a new point, slot `y` at `u`,."""
+    claims.owner[y // WIDTH, y % WIDTH] = -1
+    best, slot = lowest_cone(S, space, which, u, claims.height, L, R)
+    own = claims.slack[slot // WIDTH, slot % WIDTH] if slot >= 0 else VOID
+    for i in range(near(S, space, which, u, cone_radius(R + MARGIN * R, 0.0, L))):
+        chunk = found(S, i)
+        distances_in(S, space, chunk, u)
+        tighten(S.buffer, claims.height, claims.slack, chunk, L, best, size_of(S, chunk))
+    if slot >= 0:
+        claims.slack[slot // WIDTH, slot % WIDTH] = own
+    claim(claims, y, slot, best)
+
+
+@inner
+def sink(claims, s, by, fresh):
+    """Let cone `s` fall with the points that it owns; `fresh` (chunks of Y,) is set where M changed."""
+    claims.height[s // WIDTH, s % WIDTH] -= by
+    claims.slack[s // WIDTH, s % WIDTH] -= by
+    y = claims.first[s // WIDTH, s % WIDTH]
+    while y >= 0:
+        claims.M[y // WIDTH, y % WIDTH] -= by
+        fresh[y // WIDTH] = True
+        y = claims.links[AFTER, y // WIDTH, y % WIDTH]
+
+
+@inner
+def search(Y, space, which, u, s, L, R, claims, fresh):
+    """Let cone `s` with its tip at `u` take the points of list `which` where it is the lowest, and find its slack.
+
+    `fresh` (chunks of Y,) is set where M changed.
+    """
+    height, slack = claims.height[s // WIDTH, s % WIDTH], MARGIN * R
+    for i in range(near(Y, space, which, u, cone_radius(R + slack, height, L))):
+        chunk = found(Y, i)
+        distances_in(Y, space, chunk, u)
+        for place in range(size_of(Y, chunk)):
+            if claims.owner[chunk, place] != s and is_below(height - slack, L, Y.buffer[place], claims.M[chunk, place]):
+                value = height + L * math.sqrt(Y.buffer[place])
+                above = value - claims.M[chunk, place]
+                if above < 0.0:
+                    claim(claims, chunk * WIDTH + place, s, value)
+                    fresh[chunk] = True
+                else:
+                    slack = min(slack, above)
+    claims.slack[s // WIDTH, s % WIDTH] = slack
+
+
+@inner
+def leave(claims, s, R, queue, count):
+    """Before cone `s` rises: raise M to R at the points that it owns, and append their slots to `queue`."""
+    y = claims.first[s // WIDTH, s % WIDTH]
+    while y >= 0:
+        queue[count] = y
+        count += 1
+        claim(claims, y, -1, R)
+        y = claims.first[s // WIDTH, s % WIDTH]
+    return count
+
+
+@inner
+def forget_slack(S, which, slack):
+    """M rose somewhere, so no slack of the cones of list `which` is sure."""
+    for i in range(all_chunks(S, which)):
+        chunk = found(S, i)
+        for place in range(size_of(S, chunk)):
+            slack[chunk, place] = VOID
