@@ -9,12 +9,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 from conftest import callable_from_python
+from kernelrl.core import groups as groups_module
 from kernelrl.core import representatives as reps_module
 from kernelrl.core import transitions as transitions_module
 from kernelrl.core.compile import compiled
+from kernelrl.core.groups import MEMBERS, grow_groups, new_groups
 from kernelrl.core.representatives import grow_representatives, new_representatives, representative_room, reweigh
 from kernelrl.core.rows import add_rows, padded
-from kernelrl.core.transitions import grow_missing, grow_transitions, new_missing, new_transitions
+from kernelrl.core.transitions import (
+    grow_flat,
+    grow_missing,
+    grow_transitions,
+    new_flat,
+    new_missing,
+    new_transitions,
+)
 from naive.representatives import NaiveRepresentatives
 from pools import BETA, SIGMA, make_settings
 
@@ -23,6 +32,11 @@ find = callable_from_python(reps_module.find)
 nearest = callable_from_python(reps_module.nearest)
 count_transition = callable_from_python(transitions_module.count_transition)
 pass_back = callable_from_python(transitions_module.pass_back)
+flatten = callable_from_python(transitions_module.flatten)
+pass_all_back = callable_from_python(transitions_module.pass_all_back)
+group_room = callable_from_python(groups_module.group_room)
+renew_groups = callable_from_python(groups_module.renew_groups)
+smooth = callable_from_python(groups_module.smooth)
 miss = callable_from_python(transitions_module.miss)
 sum_missing = callable_from_python(transitions_module.sum_missing)
 
@@ -127,6 +141,43 @@ def test_transitions(columns):
         for y in range(U):
             pass_back(transitions, p, y, V[y], W)
         assert_allclose(W, dense[p] @ V)
+        flat = grow_flat(new_flat(), U, transitions)
+        flatten(transitions, p, U, flat)
+        again = np.zeros(U * columns)
+        pass_all_back(flat, V, U, again)
+        assert np.array_equal(again, W)
+
+
+@pytest.mark.parametrize("columns", [4, 8])
+@pytest.mark.parametrize("case", ["many", "one", "apart", "none"])
+def test_groups(case, columns):
+    """Sums over neighbours by groups are sums over neighbours, whatever the groups; each is in one group."""
+    settings = make_settings("gaussian", "euclidean", 2)
+    rng = np.random.default_rng(6)
+    states = rng.random((200, 2)) * (1.0 if case == "many" else 1e3)
+    states = states[: {"many": 200, "apart": 30, "one": 1, "none": 0}[case]]
+    reps, _ = fill(settings, states, 0.04)
+    U, near = int(reps.number[0]), reps.weights
+    dense = np.zeros((U, U))
+    for u in range(U):
+        start, n, _ = near.span[:, u]
+        dense[u, near.index[start : start + n]] = near.amount[start : start + n]
+    capacity = reps.following.size
+    groups = new_groups(capacity, columns)
+    assert not group_room(groups, near, U, 1)
+    groups = grow_groups(groups, capacity, near, U, 1)
+    assert group_room(groups, near, U, 1)
+    for _ in range(2):  # the second time there is nothing to do
+        renew_groups(groups, near, U, settings.inverse_sigma2)
+        number = groups.number[0]
+        members = groups.member[:number]
+        assert sorted(members[members >= 0]) == list(range(U))
+        W, T = rng.random((capacity, columns)), np.zeros((capacity, columns))
+        smooth(groups, W, T)
+        assert_allclose(T[:U], dense @ W[:U], rtol=1e-12)
+        assert not T[U:].any()
+    if case == "many":
+        assert number < 0.4 * U and groups.start[number] * MEMBERS < 2 * near.span[1].sum()
 
 
 def test_missing():

@@ -33,6 +33,7 @@ from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
 from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
 from kernelrl.core.buckets import lengthen, more
 from kernelrl.core.compile import SUMS, inner
+from kernelrl.core.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
 from kernelrl.core.merged import (
     JOINED,
     Merged,
@@ -46,13 +47,13 @@ from kernelrl.core.merged import (
     locate,
     merged_room,
     new_merged,
-    smooth_row,
     spread,
 )
 from kernelrl.core.metrics import embed
 from kernelrl.core.representatives import copy_place, find_or_add, list_of, square_to
+from kernelrl.core.rows import COLUMNS
 from kernelrl.core.samples import Settings, has_next, pool
-from kernelrl.core.transitions import pass_back, sum_missing
+from kernelrl.core.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
 
 __all__ = ["KernelMerged", "new_kernel_merged", "with_merged"]
 
@@ -65,6 +66,8 @@ class KernelMerged(NamedTuple):
 
     settings: Settings
     merged: Merged
+    groups: Groups
+    flat: Flat  # transitions of the pool, where one pool serves all steps
     stream: np.ndarray  # (4,) the agent's own random stream
     plans: np.ndarray  # (3,) PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
     pending: np.ndarray  # (5, n) STATE, ACTION, NEXT, STEP and SEEN of samples after the last plan
@@ -86,7 +89,8 @@ def with_merged(settings, stream, merged):
     """A model with these data and no plan yet."""
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
     model = KernelMerged(
-        settings, merged, stream, np.zeros(3, np.int64), np.zeros((5, H), np.int64), np.zeros(H),
+        settings, merged, new_groups(U, columns), new_flat(), stream,
+        np.zeros(3, np.int64), np.zeros((5, H), np.int64), np.zeros(H),
         np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, U, columns)),
         np.zeros((2, U, columns)), np.zeros((3, max(merged.reps.points.shape[1], settings.actions))),
     )  # fmt: skip
@@ -97,8 +101,18 @@ def with_merged(settings, stream, merged):
 
 @has_room.implement(KernelMerged)
 def has_room_kernel_merged(model):
-    H, waiting = model.settings.horizon, model.plans[PENDING]
-    return merged_room(model.merged, H, waiting) and model.pending_reward.size >= H + waiting
+    H, waiting, merged = model.settings.horizon, model.plans[PENDING], model.merged
+    if model.groups.member.shape[0] < merged.birth.size or model.flat.pair.size < flat_entries(model):
+        return False
+    if not group_room(model.groups, merged.reps.weights, merged.reps.number[0], 2 * H):
+        return False
+    return merged_room(merged, H, waiting) and model.pending_reward.size >= H + waiting
+
+
+@inner
+def flat_entries(model):
+    """How many entries flat lists must have room for."""
+    return model.merged.transitions.pair.size if model.settings.stationary else 0
 
 
 @grow.implement_plain(KernelMerged)
@@ -106,9 +120,12 @@ def grow_kernel_merged(model):
     H, waiting = model.settings.horizon, int(model.plans[PENDING])
     merged = grow_merged(model.merged, model.settings, H, waiting)
     U = capacity_of(merged.reps)
+    groups = grow_groups(model.groups, U, merged.reps.weights, int(merged.reps.number[0]), 2 * H)
     samples = max(model.pending_reward.size, more(H + waiting))
     return model._replace(
         merged=merged,
+        groups=groups,
+        flat=grow_flat(model.flat, U, merged.transitions) if model.settings.stationary else model.flat,
         pending=lengthen(model.pending, samples, 1),
         pending_reward=lengthen(model.pending_reward, samples, 0),
         W=lengthen(model.W, U, 1),
@@ -168,11 +185,13 @@ def targets(T, inverse, by_root, by_count, Q, n):
 
 
 @inner
-def look_up(transitions, p, V, U, W):
+def look_up(model, p, V, U, W):
     """W += Σ_y n(·, y)·V[y]; `W` is flat."""
+    if model.settings.stationary:
+        pass_all_back(model.flat, V, U, W)
+        return
     for y in range(U):
-        if V[y] != 0.0:
-            pass_back(transitions, p, y, V[y], W)
+        pass_back(model.merged.transitions, p, y, V[y], W)
 
 
 @inner
@@ -184,8 +203,11 @@ def plan(model):
     n, places = U * columns, merged.C.shape[1] * columns
     model.plans[PLANS] += 1
     model.plans[PLANNED] = U
-    inverse, T = model.inverse.reshape((2, places)), model.smoothed[0]
+    inverse = model.inverse.reshape((2, places))
     flat, without = model.smoothed[0].reshape(places), model.smoothed[1].reshape(places)
+    renew_groups(model.groups, merged.reps.weights, U, settings.inverse_sigma2)
+    if settings.stationary:
+        flatten(merged.transitions, 0, U, model.flat)
     for h in range(H - 1, -1, -1):
         p, R = pool(settings, h), settings.caps[h]
         if h == H - 1 or not settings.stationary:
@@ -193,9 +215,8 @@ def plan(model):
         W = model.W[h].reshape(places)
         copy(merged.rewards[p].reshape(places), W, n)
         if h + 1 < H:
-            look_up(merged.transitions, p, model.V[h + 1], U, W)
-        for u in range(U):
-            smooth_row(merged.reps.weights, u, model.W[h], T)
+            look_up(model, p, model.V[h + 1], U, W)
+        smooth(model.groups, model.W[h], model.smoothed[0])
         if not merged.hindsight:
             subtract(flat, merged.lost[p].reshape(places), n)
             if h + 1 < H:
@@ -232,11 +253,28 @@ def rank_untried(model, h, U, R):
                 model.Q[h, u, a] = model.smoothed[0, u, a] * model.inverse[0, u, a] + R
 
 
+@inner(fastmath=SUMS | {"nnan"})
+def best_of_fours(Q, R, V, U):
+    """V[u] = min(R, max_a Q[u, a]) where the actions are whole vectors; `Q` is flat."""
+    columns = Q.size // V.size
+    for u in range(U):
+        V[u] = -math.inf
+    for first in range(0, columns, COLUMNS):
+        for u in range(U):
+            i = u * columns + first
+            V[u] = max(V[u], max(max(Q[i], Q[i + 1]), max(Q[i + 2], Q[i + 3])))
+    for u in range(U):
+        V[u] = min(R, V[u])
+
+
 @inner
 def best_values(model, h, U, R):
     """V_h(u) = min(R, max_a Q_h(u, a))."""
     settings, Q, V = model.settings, model.Q[h], model.V[h]
     if not settings.interpolate:
+        if settings.actions == Q.shape[1]:
+            best_of_fours(Q.reshape(Q.size), R, V, U)
+            return
         for u in range(U):
             best = Q[u, 0]
             for a in range(1, settings.actions):

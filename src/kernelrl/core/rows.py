@@ -1,9 +1,11 @@
 """Sums of weighted rows, four columns at a time: the inner loop of planning on representative states.
 
-    out[u, c:c+4] = Σ_j weights[j] · rows[index[j], c:c+4],   start ≤ j < start + count
+    out[u, c:c+4] = Σ_j weights[j] · rows[index[j], c:c+4],   start ≤ j < start + count             (add_rows)
+    out[k, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for each k                            (add_rows_to_all)
 
 The compiler does not vectorise a gather of short rows by itself, so the loop is written in the compiler's own terms:
 vectors of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle).
+The second form reads a row once for four sums.
 Where there is no compiler the same is done by NumPy.
 """
 
@@ -12,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["COLUMNS", "add_rows", "padded"]
+__all__ = ["COLUMNS", "add_rows", "add_rows_to_all", "padded"]
 
 COLUMNS = 4
 SUMS_AT_ONCE = 4
@@ -23,51 +25,95 @@ def padded(number):
     return -(-number // COLUMNS) * COLUMNS
 
 
+def vector_type():
+    """Four doubles."""
+    return ir.VectorType(ir.DoubleType(), COLUMNS)
+
+
+def at(builder, data, offset):
+    """A pointer to four doubles at `offset`."""
+    return builder.bitcast(builder.gep(data, [offset]), vector_type().as_pointer())
+
+
+def load(builder, data, offset):
+    """Four doubles from `offset` on."""
+    value = builder.load(at(builder, data, offset))
+    value.align = 8
+    return value
+
+
+def store(builder, value, data, offset):
+    """Write four doubles from `offset` on."""
+    builder.store(value, at(builder, data, offset)).align = 8
+
+
+def new_sums(builder):
+    """Zeros, in registers."""
+    zero = ir.Constant(vector_type(), [0.0] * COLUMNS)
+    return [cgutils.alloca_once_value(builder, zero) for _ in range(SUMS_AT_ONCE)]
+
+
+def add_product(builder, total, row, weight):
+    """total += weight·row."""
+    none, lane = ir.Constant(vector_type(), ir.Undefined), ir.IntType(32)
+    splat = builder.insert_element(none, weight, lane(0))
+    splat = builder.shuffle_vector(splat, none, ir.Constant(ir.VectorType(lane, COLUMNS), None))
+    product = builder.fmul(row, splat, flags=("contract",))
+    builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
+
+
+def arrays_of(context, builder, signature, arguments):
+    """The arrays among the arguments."""
+    return [
+        context.make_array(kind)(context, builder, value)
+        for kind, value in zip(signature.args, arguments, strict=True)
+        if isinstance(kind, types.Array)
+    ]
+
+
 @intrinsic
 def _add_rows(typingctx, weights, index, start, count, rows, first, out, u):
     """The loop over whole steps of SUMS_AT_ONCE."""
 
     def codegen(context, builder, signature, arguments):
-        arrays = [
-            context.make_array(kind)(context, builder, value)
-            for kind, value in zip(signature.args, arguments, strict=True)
-            if isinstance(kind, types.Array)
-        ]
-        w, i, r, o = arrays
+        w, i, r, o = arrays_of(context, builder, signature, arguments)
         _, _, start, count, _, first, _, u = arguments
-        word, real = ir.IntType(64), ir.DoubleType()
-        vector = ir.VectorType(real, COLUMNS)
-        width = cgutils.unpack_tuple(builder, r.shape)[1]
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * COLUMNS)) for _ in range(SUMS_AT_ONCE)]
-        fused = ("contract",)
-
-        def load(pointer):
-            pointer = builder.bitcast(pointer, vector.as_pointer())
-            value = builder.load(pointer)
-            value.align = 8
-            return value
-
+        word, width, sums = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1], new_sums(builder)
         with cgutils.for_range_slice(builder, word(0), count, word(SUMS_AT_ONCE), word) as (j, _):
             for lane, total in enumerate(sums):
-                at = builder.add(start, builder.add(j, word(lane)))
-                weight = builder.load(builder.gep(w.data, [at]))
-                which = builder.zext(builder.load(builder.gep(i.data, [at])), word)
-                row = load(builder.gep(r.data, [builder.add(builder.mul(which, width), first)]))
-                splat = builder.insert_element(ir.Constant(vector, ir.Undefined), weight, ir.IntType(32)(0))
-                splat = builder.shuffle_vector(
-                    splat, ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), COLUMNS), None)
-                )
-                product = builder.fmul(row, splat, flags=fused)
-                builder.store(builder.fadd(builder.load(total), product, flags=fused), total)
+                entry = builder.add(start, builder.add(j, word(lane)))
+                which = builder.zext(builder.load(builder.gep(i.data, [entry])), word)
+                row = load(builder, r.data, builder.add(builder.mul(which, width), first))
+                add_product(builder, total, row, builder.load(builder.gep(w.data, [entry])))
         a, b, c, d = (builder.load(total) for total in sums)
         result = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
-        target = builder.gep(o.data, [builder.add(builder.mul(u, width), first)])
-        store = builder.store(result, builder.bitcast(target, vector.as_pointer()))
-        store.align = 8
+        store(builder, result, o.data, builder.add(builder.mul(u, width), first))
         return context.get_dummy_value()
 
     integer = types.int64
     return types.void(weights, index, integer, integer, rows, integer, out, integer), codegen
+
+
+@intrinsic
+def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, out):
+    """One row at a time, into all sums."""
+
+    def codegen(context, builder, signature, arguments):
+        w, i, r, o = arrays_of(context, builder, signature, arguments)
+        _, _, start, end, _, first, _ = arguments
+        word, width, sums = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1], new_sums(builder)
+        with cgutils.for_range_slice(builder, start, end, word(1), word) as (j, _):
+            which = builder.zext(builder.load(builder.gep(i.data, [j])), word)
+            row = load(builder, r.data, builder.add(builder.mul(which, width), first))
+            for lane, total in enumerate(sums):
+                entry = builder.add(builder.mul(j, word(SUMS_AT_ONCE)), word(lane))
+                add_product(builder, total, row, builder.load(builder.gep(w.data, [entry])))
+        for lane, total in enumerate(sums):
+            store(builder, builder.load(total), o.data, builder.add(builder.mul(word(lane), width), first))
+        return context.get_dummy_value()
+
+    integer = types.int64
+    return types.void(weights, index, integer, integer, rows, integer, out), codegen
 
 
 def add_rows(weights, index, start, count, rows, first, out, u):
@@ -84,4 +130,20 @@ def add_rows(weights, index, start, count, rows, first, out, u):
 def _add_rows_compiled(weights, index, start, count, rows, first, out, u):
     return lambda weights, index, start, count, rows, first, out, u: _add_rows(
         weights, index, start, count, rows, first, out, u
+    )
+
+
+def add_rows_to_all(weights, index, start, end, rows, first, out):
+    """out[k, first:first+4] = Σ weights[j, k]·rows[index[j], first:first+4] over entries `start` … `end`-1, for each k.
+
+    All arrays are contiguous, `weights` (entries, SUMS_AT_ONCE), and `out` is as wide as `rows`.
+    """
+    last = first + COLUMNS
+    out[:, first:last] = weights[start:end].T @ rows[index[start:end], first:last]
+
+
+@overload(add_rows_to_all, jit_options={"_nrt": False})
+def _add_rows_to_all_compiled(weights, index, start, end, rows, first, out):
+    return lambda weights, index, start, end, rows, first, out: _add_rows_to_all(
+        weights, index, start, end, rows, first, out
     )

@@ -6,6 +6,8 @@ all pairs that need it, with no look-up and no idle entry:
 
     W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
 
+`Flat` is a copy of the lists of one pool, one behind the other, for going through them many times.
+
 `Missing` are transitions that a representative u does not see, m(u, a, y), fixed when it is made: for each u a list of
 next states y, and with each a row of all actions.
 """
@@ -19,16 +21,21 @@ from kernelrl.core.compile import inner
 from kernelrl.core.rows import COLUMNS, SUMS_AT_ONCE, add_rows
 
 __all__ = [
+    "Flat",
     "Missing",
     "Transitions",
     "blocks_left",
     "count_transition",
+    "flatten",
+    "grow_flat",
     "grow_missing",
     "grow_transitions",
     "lengthen_transitions",
     "miss",
+    "new_flat",
     "new_missing",
     "new_transitions",
+    "pass_all_back",
     "pass_back",
     "sum_missing",
 ]
@@ -72,6 +79,27 @@ def grow_transitions(transitions, coming):
 def lengthen_transitions(transitions, capacity):
     """The same lists for at most `capacity` representatives."""
     return transitions._replace(ends=lengthen(transitions.ends, capacity, 2, -1))
+
+
+class Flat(NamedTuple):
+    """The lists of one pool, one behind the other."""
+
+    start: np.ndarray  # (U+1,) first entry of a list, and the end of the last
+    pair: np.ndarray  # (entries,) uint32
+    count: np.ndarray  # (entries,)
+
+
+def new_flat():
+    """No lists yet, and no room."""
+    return Flat(np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0))
+
+
+def grow_flat(flat, capacity, transitions):
+    """Room for all the lists that `transitions` has room for."""
+    entries = transitions.pair.size
+    return Flat(
+        lengthen(flat.start, capacity + 1, 0), lengthen(flat.pair, entries, 0), lengthen(flat.count, entries, 0)
+    )
 
 
 class Missing(NamedTuple):
@@ -189,3 +217,27 @@ def pass_back(transitions, p, y, value, W):
         for i in range(chain[SIZE, block]):
             W[transitions.pair[block, i]] += transitions.count[block, i] * value
         block = chain[FOLLOWING, block]
+
+
+@inner
+def flatten(transitions, p, U, flat):
+    """Copy the lists of the first `U` next states in pool `p`."""
+    chain, end = transitions.chain, 0
+    for y in range(U):
+        flat.start[y] = end
+        block = transitions.ends[FIRST, p, y]
+        while block >= 0:
+            for i in range(chain[SIZE, block]):
+                flat.pair[end], flat.count[end] = transitions.pair[block, i], transitions.count[block, i]
+                end += 1
+            block = chain[FOLLOWING, block]
+    flat.start[U] = end
+
+
+@inner
+def pass_all_back(flat, V, U, W):
+    """`pass_back` for each of the first `U` next states, from their flat lists."""
+    for y in range(U):
+        value = V[y]
+        for i in range(flat.start[y], flat.start[y + 1]):
+            W[flat.pair[i]] += flat.count[i] * value
