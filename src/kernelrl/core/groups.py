@@ -41,9 +41,9 @@ class Groups(NamedTuple):
 def new_groups(capacity, columns):
     """No groups yet, for at most `capacity` representatives."""
     return Groups(
-        np.zeros(2, np.int64), np.zeros(1), np.full((capacity, MEMBERS), -1, np.int64), np.zeros(capacity + 1, np.int64),
-        np.zeros(0, np.uint32), np.zeros((0, MEMBERS)), np.full((2, capacity), -1, np.int64),
-        np.zeros((MEMBERS, columns)),
+        np.zeros(2, np.int64), np.zeros(1), np.full((capacity, MEMBERS), -1, np.int64),
+        np.zeros(capacity + 1, np.int64), np.zeros(0, np.uint32), np.zeros((0, MEMBERS)),
+        np.full((2, capacity), -1, np.int64), np.zeros((MEMBERS, columns)),
     )  # fmt: skip
 
 
