@@ -240,7 +240,7 @@ def bonus_rows(answer: dict[str, Any]) -> Any:
         )
     table.add_section()
     first = (next((c for c, v in zip(bonuses["count"], bonuses[name], strict=True) if v < cap), None) for name in names)
-    table.add_row("below the cap from", *("never" if count is None else f"{count:,.0f}" for count in first))
+    table.add_row("below cap from", *("never" if count is None else f"{count:,.0f}" for count in first))
     return table
 
 
