@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numba
+from hypothesis import settings
 
 from kernelrl.core.compile import compiled
+
+settings.register_profile("kernelrl", deadline=None)  # a loaded machine is no error
+settings.load_profile("kernelrl")
 
 
 def callable_from_python(function, cache=True):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from kernelrl import storage
 from kernelrl.agent import Agent, Floats, load, whole_number
 from kernelrl.algorithms import interface
+from kernelrl.algorithms.certified_merged import CertifiedMerged, new_certified_merged
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.greedy_merged import new_greedy_merged
 from kernelrl.algorithms.kernel_merged import KernelMerged, new_kernel_merged, with_merged
@@ -22,13 +23,13 @@ from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
 from kernelrl.algorithms.random_agent import Uniform
 from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
 from kernelrl.core.bonuses import FULL, NONE, bonus_object
-from kernelrl.core.certified import Certified, bounds_at
+from kernelrl.core.certified import Certified
 from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.merged import rebandwidth
 from kernelrl.core.metrics import embed, resolve_metric
 from kernelrl.core.samples import Settings, cell_widths, embedded_box
-from kernelrl.guarantees import bonus_settings, certify, check_bonus, check_certificate, start_gap
+from kernelrl.guarantees import bonus_settings, bounds, certify, check_bonus, check_certificate, start_gap
 
 __all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent", "load"]
 
@@ -74,7 +75,7 @@ class KernelAgent(Agent):
         resolve_kernel(kernel)
         self._check_combination()
         self._deployed: tuple[Any, Any] | None = None
-        self._certified: tuple[int, Certified] | None = None
+        self._certified: tuple[int, Certified | CertifiedMerged] | None = None
         self._warned_of_limit = False
 
     def _check_combination(self) -> None:
@@ -231,22 +232,28 @@ class KernelAgent(Agent):
 
         With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
         probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
-        the environment does not change with the step. It is planned when first asked for and kept until data change.
+        the environment does not change with the step. (`Full` is as good, but so large that the bounds are 0 and H.)
+        It is planned when first asked for and kept until data change.
         """
         self._started()
-        check_certificate("certificate", self.bonus, self.bonus_scale, self.representatives is None)
+        check_certificate("certificate", self.bonus, self.bonus_scale)
         x = self._check_state("state", state)
-        certified, u, out = self._certify(), np.zeros(x.size), np.zeros(2)
+        certified, u = self._certify(), np.zeros(x.size)
         embed(self._model.settings.space, x, u)
-        bounds_at(certified, u, out)
+        lower, upper = bounds(certified, u)
         # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
         planned = interface.read_values(self._model, x, 0) + 2.0 * self._steps * STILL
-        return float(out[0]), float(min(out[1], planned))
+        return lower, float(min(upper, planned))
 
-    def _certify(self) -> Certified:
+    def _certify(self) -> Certified | CertifiedMerged:
         from rich.console import Console
         from rich.progress import track
 
+        if self.representatives is not None:
+            number = self._samples_merged()
+            if self._certified is None or self._certified[0] != number:
+                self._certified = number, new_certified_merged(self._copy_merged(self._model.settings))
+            return self._certified[1]
         samples = self._model.samples
         number = int(samples.number[0])
         if self._certified is None or self._certified[0] != number:
@@ -268,7 +275,7 @@ class KernelAgent(Agent):
 
     def _check_gap(self, until_gap: Any) -> None:
         positive("until_gap", until_gap)
-        check_certificate("until_gap", self.bonus, self.bonus_scale, self.representatives is None)
+        check_certificate("until_gap", self.bonus, self.bonus_scale)
 
     def _gap(self) -> float:
         return start_gap(self._certify())
@@ -289,20 +296,29 @@ class KernelAgent(Agent):
 
     def _deployed_merged(self) -> KernelMerged:
         """Kernel-UCBVI's model planned on all data without bonus and without interpolation."""
-        model = self._model
-        pending = int(model.plans[-1]) if isinstance(model, KernelMerged) else 0
-        version = int(model.merged.clock[0]) + pending, self._sigma
+        version = self._samples_merged(), self._sigma
         if self._deployed is None or self._deployed[0] != version:
-            settings = model.settings._replace(bonus=NONE, interpolate=False)
-            if isinstance(model, KernelMerged):
-                planned = storage.copied(model)._replace(settings=settings)
-            else:
-                planned = with_merged(settings, model.stream, storage.copied(model.merged))
+            planned = self._copy_merged(self._model.settings._replace(bonus=NONE, interpolate=False))
             planned.plans[0] = 0  # so that this plans, whatever `replan` says
             interface.begin_episode(planned)
             self._deployed = version, planned
         deployed: KernelMerged = self._deployed[1]
         return deployed
+
+    def _samples_merged(self) -> int:
+        """How many samples there are on representative states, pending ones included."""
+        model = self._model
+        return int(model.merged.clock[0]) + (int(model.plans[-1]) if isinstance(model, KernelMerged) else 0)
+
+    def _copy_merged(self, settings: Settings) -> KernelMerged:
+        """Kernel-UCBVI's model with copies of all data, to be planned anew."""
+        model = self._model
+        settings = settings._replace(progress=settings.progress.copy())
+        if isinstance(model, KernelMerged):
+            copy: KernelMerged = storage.copied(model)._replace(settings=settings)
+        else:
+            copy = with_merged(settings, model.stream, storage.copied(model.merged))
+        return copy
 
 
 def check_bandwidth(bandwidth: Any) -> float:

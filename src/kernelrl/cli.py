@@ -170,7 +170,18 @@ def solve(
 def theory(
     env: EnvId,
     episodes: Annotated[int, typer.Option(help="Number of episodes K.")] = 50_000,
+    delta: Annotated[float, typer.Option(help="Probability δ with which the guarantees may fail.")] = 0.05,
+    bandwidth: Annotated[float | None, typer.Option(help="σ; diameter·K^(-1/(2d+1)) unless given.")] = None,
+    regularization: Annotated[float, typer.Option(help="β.")] = 0.01,
+    kernel: Annotated[str, typer.Option(help="gaussian or compact.")] = "gaussian",
+    lipschitz: Annotated[
+        tuple[float, float] | None, typer.Option(help="λ_r and λ_p; those of our own environments are known.")
+    ] = None,
+    stationary: Annotated[bool, typer.Option("--stationary/--per-step", help="Pool the data of all steps.")] = True,
     json: Json = False,
 ) -> None:
     """Show what the theory says about an environment."""
-    importlib.import_module("kernelrl.theory").command(env, episodes=episodes, json=json)
+    importlib.import_module("kernelrl.theory").command(
+        env, episodes=episodes, json=json, delta=delta, bandwidth=bandwidth, regularization=regularization,
+        kernel=kernel, stationary=stationary, lipschitz=lipschitz,
+    )  # fmt: skip

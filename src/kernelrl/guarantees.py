@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.algorithms.certified_merged import CertifiedMerged, bounds_at_merged
 from kernelrl.core.bonuses import FULL, Full, Joint, bonus_object, no_table
 from kernelrl.core.certified import Certified, bound_targets, bound_values, bounds_at, new_certified
 from kernelrl.core.kernels import Kernel, resolve_kernel
+from kernelrl.core.merged import STARTED, STARTS
 from kernelrl.core.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
 from kernelrl.theory.kernel_constants import qualifying_kernels
 
-__all__ = ["bonus_settings", "certify", "check_bonus", "check_certificate", "next_check", "start_gap"]
+__all__ = ["bonus_settings", "bounds", "certify", "check_bonus", "check_certificate", "next_check", "start_gap"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,16 +52,15 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
         )
 
 
-def check_certificate(name: str, bonus: Any, scale: float, exact: bool) -> None:
+def check_certificate(name: str, bonus: Any, scale: float) -> None:
     """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
-    if not isinstance(bonus_object(bonus), Joint):
+    chosen = bonus_object(bonus)
+    if chosen.code < FULL or (isinstance(chosen, Full) and chosen.reward_term == "printed"):
         raise ValueError(
             f"{name}: the bonus {bonus!r} gives no certificate; make the agent with bonus=krl.bonuses.Joint(delta)"
         )
     if scale < 1.0:
         raise ValueError(f"{name}: with bonus_scale={scale} below 1 the bonus certifies nothing; make the agent with 1")
-    if not exact:
-        raise ValueError(f"{name}: certificates need every sample; make the agent with representatives=None")
 
 
 def bonus_settings(
@@ -105,21 +106,23 @@ def certify(settings: Any, samples: Any, box: tuple[Floats, Floats], cell: float
     return certified
 
 
-STARTS = 32
+def bounds(certified: Certified | CertifiedMerged, u: Floats) -> tuple[float, float]:
+    """V↓_0 and V↑_0 at the embedded state `u`."""
+    out = np.zeros(2)
+    (bounds_at if isinstance(certified, Certified) else bounds_at_merged)(certified, u, out)
+    return float(out[0]), float(out[1])
 
 
-def start_gap(certified: Certified) -> float:
+def start_gap(certified: Certified | CertifiedMerged) -> float:
     """The largest gap between the bounds at the start states of the last 32 episodes; infinite before the first."""
-    steps = certified.samples.labels[0, : certified.slot.size]
-    starts = np.flatnonzero(steps == 0)[-STARTS:]
-    if starts.size == 0:
-        return math.inf
-    states, out = np.unique(certified.samples.states[0, starts], axis=0), np.zeros(2)
-    gaps = []
-    for u in states:
-        bounds_at(certified, u, out)
-        gaps.append(out[1] - out[0])
-    return float(max(gaps))
+    if isinstance(certified, Certified):
+        steps = certified.samples.labels[0, : certified.slot.size]
+        starts = certified.samples.states[0, np.flatnonzero(steps == 0)[-STARTS:]]
+    else:
+        merged = certified.model.merged
+        starts = merged.starts[: merged.clock[STARTED]]
+    gaps = (upper - lower for lower, upper in (bounds(certified, u) for u in np.unique(starts, axis=0)))
+    return max(gaps, default=math.inf)
 
 
 def next_check(episodes: int) -> int:

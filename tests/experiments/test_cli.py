@@ -54,18 +54,29 @@ def test_other_commands_are_handed_on(monkeypatch):
     module = types.ModuleType("stand-in")
     module.write_report = lambda path, out: seen.append((path, out)) or Path("page.html")
     module.solve_command = lambda env, tolerance, json: seen.append((env, tolerance, json))
-    module.command = lambda env, episodes, json: seen.append((env, episodes, json))
+    module.command = lambda env, episodes, json, **more: seen.append((env, episodes, json, more))
     for name in ("kernelrl.reporting", "kernelrl.envs.optimal", "kernelrl.theory"):
         monkeypatch.setitem(sys.modules, name, module)
     assert invoke("report", "results").stdout == "Written: page.html\n"
     assert json.loads(invoke("report", "results", "--out", "there", "--json").stdout) == {"report": "page.html"}
     invoke("solve", "kernelrl/TwinRooms-v0", "--tolerance", "0.1")
     invoke("theory", "kernelrl/TwinRooms-v0", "--episodes", "7", "--json")
+    chosen = ("--delta", "0.1", "--bandwidth", "0.2", "--regularization", "3", "--kernel", "compact", "--per-step")
+    invoke("theory", "kernelrl/Ramp-v0", *chosen, "--lipschitz", "0.5", "1")
+    unless_given = {
+        "delta": 0.05, "bandwidth": None, "regularization": 0.01, "kernel": "gaussian", "stationary": True,
+        "lipschitz": None,
+    }  # fmt: skip
+    given = {
+        "delta": 0.1, "bandwidth": 0.2, "regularization": 3.0, "kernel": "compact", "stationary": False,
+        "lipschitz": (0.5, 1.0),
+    }  # fmt: skip
     assert seen == [
         (Path("results"), None),
         (Path("results"), Path("there")),
         ("kernelrl/TwinRooms-v0", 0.1, False),
-        ("kernelrl/TwinRooms-v0", 7, True),
+        ("kernelrl/TwinRooms-v0", 7, True, unless_given),
+        ("kernelrl/Ramp-v0", 50_000, False, given),
     ]
 
 

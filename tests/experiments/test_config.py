@@ -145,6 +145,12 @@ def test_objects_from_tables():
     kernel = agent(bandwidth=0.1, kernel={"name": "exponential-power", "p": 3}).kernel
     assert kernel == krl.kernels.ExponentialPower(3)
     assert agent(bandwidth=0.1, lipschitz={"name": "recursion", "reward": 10, "transition": 1}).lipschitz == (10, 1)
+    joint = {
+        "bonus": {"name": "joint", "delta": 0.1, "episodes": 50, "self_normalised": False},
+        "lipschitz": [1.0] * 20,
+    }
+    assert agent(bandwidth=0.1, **joint).bonus == krl.bonuses.Joint(0.1, 50, False)
+    assert agent(bandwidth=0.1, bonus={"name": "simplified", "scale": 0.5}).bonus == krl.bonuses.Simplified(0.5)
     assert agent(bandwidth=0.1, lipschitz="none").lipschitz is None
     power = {"name": "power", "start": 0.05, "minimum": 0.012, "exponent": 0.25}
     assert agent(bandwidth=power, representatives=0.02).bandwidth == krl.schedules.Power(0.05, 0.012, 0.25)
@@ -167,6 +173,8 @@ def test_objects_from_tables():
         ({"bandwidth": 0.1, "metric": {"name": "folded", "map": "nowhere:f"}}, ["metric", "nowhere:f", "imported"]),
         ({"bandwidth": 0.1, "metric": {"name": "folded", "map": "f"}}, ["metric", "module:name"]),
         ({"bandwidth": 0.1, "kernel": {"name": "exponential-power", "p": 1}}, ["kernel", "above 2"]),
+        ({"bandwidth": 0.1, "bonus": {"name": "joint", "delta": 2}}, ["bonus", "delta must lie between 0 and 1"]),
+        ({"bandwidth": 0.1, "bonus": {"name": "joint"}}, ["lipschitz", "needs Lipschitz constants"]),
         ({"bandwidth": 0.1, "stationary": {"name": "yes"}}, ["stationary", "table is not allowed"]),
         ({"bandwidth": 0.1, "agent": "KernelUBCVI"}, ['"KernelUBCVI"', "did you mean KernelUCBVI?", "module:Class"]),
         ({"bandwidth": 0.1, "agent": "math:sin"}, ["math:sin", "subclass"]),

@@ -8,14 +8,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.core.certified import bounds_at
-from kernelrl.guarantees import next_check
+from kernelrl.guarantees import bounds, next_check
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
 from naive.estimates import Data, counts, distances, lipschitz_constants, smoothed, spread
 from naive.kernels import gaussian
 from naive.metrics import euclidean
 from naive.ramp import RampValues
+from naive.representatives import NaiveRepresentatives
 from theory.test_guarantees import H, learner, ramp
 
 START = [0.5]
@@ -38,17 +38,58 @@ def test_a_hundred_seeds():
             assert low <= optimal.values([[x]], 0)[0] <= high
 
 
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("greedy", [True, False])
+def test_representatives(greedy, stationary):
+    """With the bias of merging the truth is inside, and the gap still falls below half the cap."""
+    optimal, merge = RampValues(H), 0.02
+    for seed in range(3):
+        agent = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, representatives=merge, **SMALL)
+        agent.fit(ramp(), 2500, seed=seed)
+        assert 1 < agent.number_of_representatives < 60
+        lower, upper = agent.certificate(START)
+        assert upper - lower < 0.5 * CAP
+        for x in (0.0, 0.3, 0.507, 0.9):
+            low, high = agent.certificate([x])
+            assert low <= optimal.values([[x]], 0)[0] <= high
+
+
+def test_merging_costs_something():
+    """The bias of merging is in the bounds: with every sample kept they are tighter."""
+    merged, exact = (learner(True, krl.bonuses.Joint(0.05), representatives=m, **SMALL) for m in (0.02, None))
+    for agent in (merged, exact):
+        agent.fit(ramp(), 2000, seed=0)
+    (low, high), (lower, upper) = merged.certificate(START), exact.certificate(START)
+    assert 0.0 < low < lower and upper < high < CAP
+
+
+@pytest.mark.parametrize("merge", [None, 0.02])
+@pytest.mark.parametrize("greedy", [True, False])
+def test_a_certificate_changes_nothing(greedy, merge):
+    """Looking at it, also between plans, leaves values, counts and what comes next as they were."""
+    looked, alone = (learner(greedy, krl.bonuses.Joint(0.05), representatives=merge, **SMALL) for _ in range(2))
+    for episodes in (100, 37):
+        for agent in (looked, alone):
+            agent.fit(ramp(), episodes, seed=0)
+        looked.certificate(START)
+    for name in ("values", "counts", "bonuses", "q_values"):
+        states = [[0.1], [0.5], [0.72]]
+        assert np.array_equal(getattr(looked, name)(states, 0), getattr(alone, name)(states, 0))
+    assert looked.certificate(START) == alone.certificate(START)
+
+
+@pytest.mark.parametrize("merge", [None, 0.02])
 @pytest.mark.parametrize("greedy", [True, False])
 @pytest.mark.parametrize("stationary", [True, False])
-def test_until_gap(greedy, stationary):
-    agent = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, **SMALL)
+def test_until_gap(greedy, stationary, merge):
+    agent = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, representatives=merge, **SMALL)
     history = agent.fit(ramp(), 5000, seed=0, until_gap=1.3, driver="python")
     assert len(history) < 5000 and not history.interrupted
     lower, upper = agent.certificate(START)
     assert upper - lower <= history.gap <= 1.3
     assert len(history) in {next_check(k) for k in range(5000)}
     # as if in pieces
-    pieces = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, **SMALL)
+    pieces = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, representatives=merge, **SMALL)
     half = len(history) // 2
     assert len(pieces.fit(ramp(), half, seed=0, until_gap=1.3, driver="python")) == half
     pieces.fit(ramp(), 5000, until_gap=1.3, driver="python")
@@ -69,7 +110,7 @@ def test_both_drivers_stop_at_the_same_place():
     assert len(ends) == 1
 
 
-def naive_bounds(data, bonus, L, kernel, beta, states):
+def naive_bounds(data, bonus, L, kernel, beta, states, scale):
     """L_0 and U_0 at `states` by the equations, (n,) each."""
     steps = len(L)
     lower_next = upper_next = None
@@ -84,8 +125,9 @@ def naive_bounds(data, bonus, L, kernel, beta, states):
             V = np.zeros(len(pool.y)) if function is None else function(pool.y)
             V = np.where(pool.terminated, 0.0, V)
             estimate = smoothed(pool.x, 2, pool, pool.r + V, beta=beta, **kernel)
-            shift = B if side == "up" else -(B - beta * (steps - h) / C)
-            targets[side] = (estimate + shift)[own]
+            shrinkage = beta * (steps + 1 if bonus.kind == "corrected" else steps - h) / C
+            shift = B if side == "up" else -(B - shrinkage)
+            targets[side] = (estimate + scale * shift)[own]
 
         def upper(x, h=h, pool=pool, Q=targets["up"]):
             reach = Q + L[h] * distances(x, pool.x, kernel["rho"])
@@ -99,18 +141,23 @@ def naive_bounds(data, bonus, L, kernel, beta, states):
     return lower_next(states), upper_next(states)
 
 
+@pytest.mark.parametrize("merge", [None, 0.02])
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("stationary", [True, False])
-def test_against_the_equations(stationary):
+def test_against_the_equations(stationary, full, merge):
+    """The full bonus is far too large to say anything, so it is made a thousand times smaller to be seen at all."""
     rng = np.random.default_rng(0)
     steps, sigma, beta, L = 3, 0.3, 1.0, lipschitz_constants((0.2, 0.8), 3)
     g = krl.kernels.Gaussian()
-    problem = Problem(steps, 2, (1.0,), sigma, beta, g.C1, g.C2, tuple(L), pooled=stationary)
+    problem = Problem(steps, 2, (1.0,), sigma, beta, g.C1, g.C2, tuple(L), (0.2, 0.8), stationary, merge or 0.0)
+    scale = 1e-3 if full else 1.0
     agent = krl.KernelUCBVI(
-        bandwidth=sigma, regularization=beta, bonus=krl.bonuses.Joint(0.5), lipschitz=(0.2, 0.8), representatives=None,
-        stationary=stationary, replan="doubling",
+        bandwidth=sigma, regularization=beta, bonus=krl.bonuses.Full(0.5) if full else krl.bonuses.Joint(0.5),
+        bonus_scale=scale, lipschitz=(0.2, 0.8), representatives=merge, stationary=stationary, replan="doubling",
     )  # fmt: skip
     agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(2), steps, 0)
-    data = Data(steps, stationary)
+    data, starts = Data(steps, stationary), []
+    move = (lambda x: x) if merge is None else NaiveRepresentatives(merge, euclidean).visit
     for k in range(700 if stationary else 2000):
         agent.begin_episode()
         for h in range(steps):
@@ -118,18 +165,22 @@ def test_against_the_equations(stationary):
             transition = (x, int(rng.random() < 0.6), rng.uniform(0.4, 0.7), y, h)
             ends = bool(k % 7 == 0 and h == 1)
             agent.observe(*transition, terminated=ends)
-            data.add(*transition, ends)
+            starts += [x] if h == 0 else []
+            data.add(move(x), *transition[1:3], move(y), h, ends)
             if ends:
                 break
         agent.end_episode()
     states = np.linspace(0.0, 1.0, 9)[:, None]
-    bonus = TheoryBonus(problem, 0.5, None, "self-normalised")
-    lower, upper = naive_bounds(data, bonus, L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta, states)
+    bonus = TheoryBonus(problem, 0.5, None, "corrected" if full else "self-normalised")
+    rules = (L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta)
+    lower, upper = naive_bounds(data, bonus, *rules, states, scale)
     assert (lower > 0.0).all() and (upper < steps).all()
-    found = np.zeros((len(states), 2))
-    for x, out in zip(states, found, strict=True):
-        bounds_at(agent._certify(), x, out)
+    found = [bounds(agent._certify(), x) for x in states]
     assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
+    low, high = naive_bounds(data, bonus, *rules, np.array(starts[-32:]), scale)
+    assert_allclose(agent._gap(), (high - low).max(), rtol=1e-9)
+    if full:
+        return
     own = agent.values(states, step=0)  # the agent's own plan bounds from above as well
     expected = np.stack([lower, np.minimum(upper, own)], axis=1)
     assert_allclose([agent.certificate(x) for x in states], expected, rtol=1e-9)
@@ -150,9 +201,9 @@ def test_nothing_is_certified_before_there_are_data():
     ("options", "message"),
     [
         ({"bonus": "simplified"}, "gives no certificate; make the agent with bonus=krl.bonuses.Joint"),
-        ({"bonus": krl.bonuses.Full(0.1)}, "gives no certificate"),
+        ({"bonus": krl.bonuses.Full(0.1, reward_term="printed")}, "gives no certificate"),
         ({"bonus_scale": 0.5}, "with bonus_scale=0.5 below 1 the bonus certifies nothing"),
-        ({"representatives": 0.05}, "certificates need every sample; make the agent with representatives=None"),
+        ({"bonus": "simplified", "representatives": 0.05}, "gives no certificate"),
     ],
 )
 def test_no_certificate(options, message):
@@ -162,6 +213,12 @@ def test_no_certificate(options, message):
     agent.fit(ramp(), 2, driver="python")
     with pytest.raises(ValueError, match="certificate: .*" + message):
         agent.certificate(START)
+
+
+def test_the_full_bonus_certifies_next_to_nothing():
+    agent = learner(True, krl.bonuses.Full(0.1))
+    agent.fit(ramp(), 50, seed=0)
+    assert agent.certificate(START) == (0.0, CAP)
 
 
 def test_other_agents_have_no_gap():

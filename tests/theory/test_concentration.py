@@ -105,6 +105,19 @@ def test_hoeffding_is_not_vacuous(delta):
     assert 0.1 * delta < rate <= delta
 
 
+def test_bounds_written_out():
+    """The lemmas once more, with numbers: what is too large by a factor would pass every simulation."""
+    W, V, t, c, beta, delta = 7.0, 5.0, 30, 1.5, 2.0, 0.1
+    log_term = np.log(10) + 0.5 * np.log(7 / 2)
+    assert hoeffding_bound(W, V, c, beta, delta) == pytest.approx(np.sqrt(2 * 1.5**2 * log_term * 7) / 9)
+    simple_bound = np.sqrt(2 * 1.5**2 * np.log(np.sqrt(1 + 30 / 2) / 0.1) / 9)
+    assert hoeffding_simple_bound(W, t, c, beta, delta) == pytest.approx(simple_bound)
+    u = np.log(4 * np.e * 61 / 0.1)
+    expected = np.sqrt(2 * u * (5 + 1.5**2)) / 9 + 2 * 1.5 * u / (3 * 9)
+    assert bernstein_bound(W, V, t, c, beta, delta) == pytest.approx(expected)
+    assert kernel_bias_bound(40, 0.3, 2.0, 1.5) == pytest.approx(0.6 * (1 + np.sqrt(np.log(30 + np.e))))
+
+
 def test_bernstein_gains_from_a_small_variance():
     t = 100_000
     W = float(t)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.core.samples import ACTION
+from kernelrl.theory.bonuses import Problem
 from kernelrl.theory.concentration import uniform_bernstein
 from kernelrl.theory.covering import greedy_net
 from kernelrl.theory.regret import (
@@ -136,6 +138,35 @@ def test_terms():
     assert_allclose(bound.new_cells, math.e * 400 * 4 * states)
     assert_allclose(bound.martingale, math.sqrt(8 * math.e**2 * 400 * math.log(20) * K * 20))
     assert bound.total > K * 20  # vacuous, as the summary says
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_every_term_written_out(pooled):
+    """The proof's sums once more, with numbers in place of names: 3 cells of states, 2 actions, L_1 = λ_r(1+λ_p)."""
+    H, K, sigma, beta, C1, C2, g4, reward, transition, delta = 2, 50, 0.2, 0.7, 1.5, 0.8, 0.1, 0.3, 0.9, 0.1
+    L1, n, steps = 0.3 * 1.9, 100 if pooled else 50, 1 if pooled else 2
+    problem = Problem(H, 2, (1.0,), sigma, beta, C1, C2, (L1, reward), (reward, transition), pooled)
+    v = 2 * math.log(H * 2 * math.ceil(n * H / (2 * sigma**2)) * math.sqrt(1 + n / beta) / (delta / 6))
+    spread = 1 + math.sqrt(math.log(C1 * n / beta + math.e))
+    b = 2 * (4 * C2 / beta + math.sqrt(v) * C2 / beta**1.5) + 2 * (transition * L1 + reward) * spread
+    theta = math.log(4 * math.e * (2 * n + 1) / (delta / 6) * H * 2 * math.ceil(n * H**2 / (2 * sigma**3)))
+    theta += 3 * math.log(2 * H / (L1 * sigma))
+    power = 2 * transition * L1 * sigma / (n * H**2) + 4 * C2 / (H * beta) + 11 * C2 * theta / beta**2
+    uniform = 32 * L1 + 6 * transition * L1 * spread  # 4 + 4/H is 6 here
+    near = 2 * (reward + L1 + 2 * transition * L1)  # 1 + 2/H is 2
+    roots = steps * ((beta**-0.5 + 2 * beta**0.5 / g4) * 6 + 2 * math.sqrt(6 * n / g4))
+    counts = steps * 6 * (1 / beta + math.log(1 + (1 + g4 * n / beta) / 6) / g4)
+    expected = {
+        "first_order": math.e * 2 * (H + 1) * math.sqrt(v) * roots,
+        "second_order": math.e * (2 * beta * (H + 1) + 11 * H**2 * theta + 2 * beta * H) * counts,
+        "bias": math.e * K * H * sigma * (2 * b + near + uniform + power * sigma),
+        "new_cells": math.e * H * steps * 6,
+        "martingale": math.sqrt(8 * math.e**2 * H**2 * math.log(2 / delta) * K * H),
+        "updates": math.e * (H**2 * 3 + 2 * L1 * H * K * sigma),
+    }
+    found = asdict(regret_bound(problem, K, delta, g4, greedy=True))
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=1e-9, err_msg=name)
 
 
 def test_stationary_gains_a_factor_of_the_horizon():

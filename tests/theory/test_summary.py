@@ -24,11 +24,14 @@ def test_json_is_one_object(capsys):
     assert answer["regret"]["says_something_from"] > 1e20
 
 
-def test_tables(capsys):
+def test_tables(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     command(TWIN, episodes=5000, bandwidth=0.025)
     out = capsys.readouterr().out
     for word in ("simplified", "printed", "corrected", "joint", "1,000,000", "second order", "says nothing", "10^"):
         assert word in out
+    (row,) = (line for line in out.splitlines() if "below cap from" in line)
+    assert [cell.strip() for cell in row.split("│")[2:7]] == ["10", "never", "never", "100", "100"]
 
 
 def test_a_useful_bound_is_called_so():
@@ -61,6 +64,9 @@ def test_unknown_constants_are_said_to_be(capsys):
         ({"episodes": 2.5}, "episodes must be a whole number"),
         ({"delta": 0.0}, "delta must lie between 0 and 1, got 0.0"),
         ({"delta": 1.0}, "delta must lie between 0 and 1"),
+        ({"bandwidth": 0.0}, "bandwidth must be a finite number above 0, got 0.0"),
+        ({"regularization": -1.0}, "regularization must be a finite number above 0"),
+        ({"lipschitz": (-1.0, 1.0)}, "reward must be a finite number of at least 0, got -1.0"),
         ({"kernel": "tricube"}, "kernel: tricube is outside the theory; use gaussian, compact, krl.kernels"),
         ({"env_id": "kernelrl/Nowhere-v0"}, "env: there is no environment 'kernelrl/Nowhere-v0'"),
         ({"env_id": "CartPole-v1"}, "covering number of an unbounded box is infinite"),

@@ -48,6 +48,7 @@ from kernelrl.core.merged import (
     locate,
     merged_room,
     new_merged,
+    note_start,
     reading_bias,
     smooth_row,
 )
@@ -217,6 +218,8 @@ def observe_greedy_merged(model, state, action, reward, next_state, h, terminate
     settings, merged, memo, H = model.settings, model.merged, model.memo, model.settings.horizon
     x, q = model.scratch[0, : state.size], model.scratch[2, : settings.actions]
     embed(settings.space, state, x)
+    if h == 0:
+        note_start(merged, x)
     u = representative(model, x)
     if not (memo[1] == u and memo[2] == h and memo[3] == merged.clock[SAMPLES]):
         targets_of(model, u, h, q)

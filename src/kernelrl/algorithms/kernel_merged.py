@@ -47,6 +47,7 @@ from kernelrl.core.merged import (
     locate,
     merged_room,
     new_merged,
+    note_start,
     spread,
 )
 from kernelrl.core.metrics import embed
@@ -55,7 +56,7 @@ from kernelrl.core.rows import COLUMNS
 from kernelrl.core.samples import Settings, has_next, pool
 from kernelrl.core.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
 
-__all__ = ["KernelMerged", "new_kernel_merged", "with_merged"]
+__all__ = ["KernelMerged", "copy", "look_up", "new_kernel_merged", "with_merged"]
 
 STATE, ACTION, NEXT, STEP, SEEN = range(5)  # of a pending sample; SEEN: how many representatives there were then
 PLANS, PLANNED, PENDING = range(3)
@@ -377,6 +378,8 @@ def observe_kernel_merged(model, state, action, reward, next_state, h, terminate
     x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
     embed(settings.space, state, x)
     embed(settings.space, next_state, y)
+    if h == 0:
+        note_start(merged, x)
     u = find_or_add(merged.reps, settings, x)
     v = find_or_add(merged.reps, settings, y)
     t = model.plans[PENDING]

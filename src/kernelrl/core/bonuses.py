@@ -74,17 +74,18 @@ def table_bonus(settings, h, C):
 
 @inner
 def joint_bonus(settings, h, C, D, W2):
-    """B_h of the joint bonus, where Σwρ is `D` and Σw² is `W2`."""
+    """B_h of the joint bonus, where Σwρ is `D` and Σw² is `W2`; with the full bonus the same as `table_bonus`."""
     j, table = settings.progress[EPOCH, h], settings.table
     return lower_bonus(settings, h, C, D, W2) + settings.bonus_scale * table[j, h, 2] / C
 
 
 @inner
 def lower_bonus(settings, h, C, D, W2):
-    """What is subtracted for a lower bound: the joint bonus without βR_h/C, since estimates are shrunk towards 0."""
+    """What is subtracted for a lower bound: the bonus without its β/C-term, since estimates are shrunk towards 0."""
     j, table = settings.progress[EPOCH, h], settings.table
     root = math.sqrt(settings.beta + W2) if settings.bonus == SELF_NORMALISED else math.sqrt(C)
-    return settings.bonus_scale * (table[j, h, 0] + (table[j, h, 1] * root + settings.lipschitz[h] * D) / C)
+    bias = settings.lipschitz[h] * D if settings.bonus >= JOINT else 0.0  # the full bonus has it in the table
+    return settings.bonus_scale * (table[j, h, 0] + (table[j, h, 1] * root + bias) / C)
 
 
 @inner

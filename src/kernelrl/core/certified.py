@@ -1,13 +1,13 @@
-"""Upper and lower bounds on the optimal values from all samples: what the joint bonus B certifies.
+"""Upper and lower bounds on the optimal values from all samples: what the joint bonus B, or the full one, certifies.
 
 Backwards in h, with V↑_H = V↓_H = 0 after the last step,
 
     Q̃↑_h(x_s, a_s) = r̂ + P̂V↑_{h+1} + B_h        V↑_h(x) = min(R_h, max_a min_s [Q̃↑_h(x_s, a_s) + L_h·ρ(x, x_s)])
     Q̃↓_h(x_s, a_s) = r̂ + P̂V↓_{h+1} - B'_h       V↓_h(x) = max(0, max_a max_s [Q̃↓_h(x_s, a_s) - L_h·ρ(x, x_s)])
 
-where s runs over samples of action a, and B' is B without βR_h/C. On the event that the bonus holds V↓_h ≤ V*_h ≤ V↑_h
-everywhere: the concentration inequality is two-sided, so both come at the same δ. An action without samples is worth
-R_h above and 0 below.
+where s runs over samples of action a, and B' is B without its β/C-term. On the event that the bonus holds
+V↓_h ≤ V*_h ≤ V↑_h everywhere: the concentration inequality is two-sided, so both come at the same δ. An action without
+samples is worth R_h above and 0 below.
 
 The lower cones are kept upside down, as heights -Q̃↓, so that both kinds are cones of which the lowest counts.
 """

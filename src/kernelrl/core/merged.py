@@ -21,7 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.core.bonuses import AS_RUN, FULL, JOINT, bonus_value, count_sample, joint_bonus, table_bonus
+from kernelrl.core.bonuses import (
+    AS_RUN,
+    FULL,
+    JOINT,
+    bonus_value,
+    count_sample,
+    joint_bonus,
+    lower_bonus,
+    table_bonus,
+)
 from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.kernels import kernel_weight
@@ -64,15 +73,18 @@ __all__ = [
     "grow_merged",
     "join",
     "locate",
+    "lower_bonus_of",
     "merged_room",
     "new_merged",
+    "note_start",
     "reading_bias",
     "rebandwidth",
     "smooth_row",
     "spread",
 ]
 
-SAMPLES, JOINED = range(2)
+SAMPLES, JOINED, STARTED = range(3)
+STARTS = 32  # so many start states are kept
 
 
 class Merged(NamedTuple):
@@ -89,7 +101,8 @@ class Merged(NamedTuple):
     lost: np.ndarray  # (pools, U or 0, columns) smoothed reward sums that a representative does not see
     birth: np.ndarray  # (U,) number of samples before it
     latest: np.ndarray  # (pools, A) number of the latest sample of an action, from 1; 0: none
-    clock: np.ndarray  # (2,) SAMPLES counted; JOINED: number of representatives that C is kept for
+    clock: np.ndarray  # (3,) SAMPLES counted; JOINED: number of representatives that C is kept for; STARTED: of starts
+    starts: np.ndarray  # (STARTS, d) embedded start states, the latest ones in turn
     of: np.ndarray  # (U,) scratch: weights by representative
     sums: np.ndarray  # (4, columns) scratch: C, T, Σwρ and Σw² of a state that is no representative
     moments: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
@@ -103,7 +116,7 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight
         bool(hindsight), bool(far_nearest), reps, new_transitions(pools, U), new_missing(pools, U, columns),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.full((pools, U, columns), settings.beta),
         np.zeros((pools, 0 if hindsight else U, columns)), np.zeros(U, np.int64),
-        np.zeros((pools, settings.actions), np.int64), np.zeros(2, np.int64), np.zeros(U),
+        np.zeros((pools, settings.actions), np.int64), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
         np.zeros((4, columns)), np.zeros((2 if settings.bonus >= JOINT else 0, pools, U, columns)),
     )  # fmt: skip
 
@@ -157,6 +170,15 @@ def locate(merged, space, u):
     if v < 0 and merged.far_nearest:
         v = nearest(merged.reps, space, u)
     return v
+
+
+@inner
+def note_start(merged, u):
+    """Keep the embedded state `u` as one that an episode started from."""
+    place = merged.clock[STARTED] % STARTS
+    merged.clock[STARTED] += 1
+    for j in range(u.size):
+        merged.starts[place, j] = u[j]
 
 
 @inner
@@ -270,6 +292,16 @@ def bonus_of(settings, merged, h, u, a, C):
         if merged.latest[p, a] == 0 or (u >= 0 and merged.latest[p, a] <= merged.birth[u]):
             return R
     return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, R, C)
+
+
+@inner
+def lower_bonus_of(settings, merged, h, u, a, C):
+    """What is subtracted for a lower bound at representative `u` and action `a`."""
+    D, W2 = 0.0, 0.0
+    if settings.bonus >= JOINT:
+        p = pool(settings, h)
+        D, W2 = merged.moments[0, p, u, a], merged.moments[1, p, u, a]
+    return lower_bonus(settings, h, C, D, W2)
 
 
 @inner

@@ -6,6 +6,7 @@ Hyper-parameters that are objects in Python are tables with a `name` in a file:
     metric = {name = "folded", map = "kernelrl.envs:twin_rooms_fold"}
     metric = {name = "custom", function = "module:function"}
     kernel = {name = "exponential-power", p = 3}
+    bonus = {name = "joint", delta = 0.1, episodes = 5000}
     bandwidth = {name = "power", start = 0.05, minimum = 0.012, exponent = 0.25}
     bandwidth = {name = "function", function = "module:function"}
     lipschitz = {name = "recursion", reward = 10, transition = 1}       # the tuple (λ_r, λ_p)
@@ -26,7 +27,7 @@ import gymnasium as gym
 import kernelrl
 from kernelrl import envs, storage
 from kernelrl.agent import Agent
-from kernelrl.core import kernels, metrics
+from kernelrl.core import bonuses, kernels, metrics
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, no_such
 from kernelrl.schedules import Power
@@ -109,6 +110,7 @@ def recursion(reward: float, transition: float) -> Any:
 TABLES: dict[str, dict[str, Callable[..., Any]]] = {
     "metric": {"lp": lp, "folded": folded, "custom": custom},
     "kernel": {"exponential-power": kernels.ExponentialPower},
+    "bonus": {"simplified": bonuses.Simplified, "full": bonuses.Full, "joint": bonuses.Joint},
     "bandwidth": {"power": power_schedule, "function": own_function},
     "lipschitz": {"recursion": recursion},
 }

@@ -59,6 +59,9 @@ def summarise(
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}")
+    for name, value in (("bandwidth", bandwidth), ("regularization", regularization)):
+        if value is not None and not (math.isfinite(value) and value > 0.0):
+            raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     g: Kernel = resolve_kernel(kernel)
     if not g.admissible:
         raise ValueError(f"kernel: {g.name} is outside the theory; use {', '.join(qualifying_kernels())}")
@@ -180,7 +183,9 @@ def rate_table(d: int, horizon: int, episodes: int) -> dict[str, Any]:
 
 def number(x: float) -> str:
     """Four figures, powers of ten where that is shorter."""
-    return f"{x:,.4g}" if 1e-3 <= abs(x) < 1e6 or x == 0 else f"{x:.2e}"
+    if 1e4 <= abs(x) < 1e6:
+        return f"{x:,.0f}"
+    return f"{x:,.4g}" if 1e-3 <= abs(x) < 1e4 or x == 0 else f"{x:.2e}"
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -206,7 +211,7 @@ def facts(answer: dict[str, Any]) -> Any:
     rows = {
         "horizon H, actions A": f"{answer['horizon']}, {answer['actions']}",
         "bandwidth σ, regularization β": f"{number(answer['bandwidth'])}, {number(answer['regularization'])}",
-        "data": "pooled over steps" if answer["stationary"] else "per step",
+        "data": "pooled, replanned each step" if answer["stationary"] else "per step",
         "λ_r, λ_p" + note: f"{number(reward)}, {number(transition)}",
         "L_h at the first, middle and last step": ", ".join(number(L[i]) for i in (0, len(L) // 2, -1)),
         "σ-covering number of states": number(math.exp(covers["states"])),
@@ -233,6 +238,9 @@ def bonus_rows(answer: dict[str, Any]) -> Any:
         table.add_row(
             f"{count:,.0f}", *(f"[dim]{number(v)}[/]" if v >= cap else f"[bold]{number(v)}[/]" for v in values)
         )
+    table.add_section()
+    first = (next((c for c, v in zip(bonuses["count"], bonuses[name], strict=True) if v < cap), None) for name in names)
+    table.add_row("below cap from", *("never" if count is None else f"{count:,.0f}" for count in first))
     return table
 
 
