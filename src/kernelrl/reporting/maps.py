@@ -171,7 +171,7 @@ def read_bonus(agent: Any, states: Floats, h: int) -> Floats:
 
 def read_policy(agent: Any, states: Floats, h: int) -> Floats:
     """The deployed action, from 0."""
-    return np.array([agent.act(x, h) - agent._first_action for x in states], float)
+    return np.asarray(agent._deployed_actions(agent._check_states(states), h), float)
 
 
 FIELDS: dict[str, Callable[[Any, Floats, int], Floats]] = {
