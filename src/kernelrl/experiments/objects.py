@@ -47,8 +47,8 @@ def public_agents() -> dict[str, type[Agent]]:
 
 
 def imported(path: str) -> Any:
-    """What `module:name` names."""
-    module, _, name = path.partition(":")
+    """What `module:name`, or `module.name`, names."""
+    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     if not module or not name:
         raise ValueError(f'"{path}" is not an import path "module:name"')
     try:
@@ -62,7 +62,7 @@ def imported(path: str) -> Any:
 
 def agent_class(name: str) -> type[Agent]:
     """The class of that public name or import path."""
-    if ":" not in name:
+    if ":" not in name and "." not in name:
         if name not in public_agents():
             raise ValueError(no_such("agent", name, public_agents()) + ', or an import path "module:Class"')
         return public_agents()[name]
