@@ -210,7 +210,8 @@ def test_wrong_for_the_environment(tmp_path):
     [
         ('id = "kernelrl/TwoRooms-v0"', ["kernelrl/TwoRooms-v0", "kernelrl/TwinRooms-v0"]),
         ('id = "nowhere:Rooms-v0"', ["nowhere:Rooms-v0"]),
-        ('id = "kernelrl/TwinRooms-v0"\nwalls = 3', ["walls"]),
+        ('id = "kernelrl/TwinRooms-v0"\nwalls = 3', ['"walls"', "did you mean wall?", "goal", "noise"]),
+        ('id = "nowhere:Rooms-v0"\nwalls = 3', ["nowhere:Rooms-v0"]),
         ('id = "kernelrl/TwinRooms-v0"\nwall = 3', ["wall must be"]),
     ],
 )

@@ -153,7 +153,7 @@ def read_at(model, verb, states, n, h, out):
 
 
 def read_rows(model, verb, states, h, out):
-    """Read at all `states` (n, d) in one call; `verb` is a READ_…, and row i of `out` (n, A) or (n, 1) is of state i."""
+    """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
     if len(states):
         perform(model, verb, states.reshape(-1), len(states), 0.0, NOTHING, h, False, out.reshape(-1))
 
