@@ -12,6 +12,7 @@ import numpy as np
 import polars
 
 import kernelrl as krl
+from kernelrl import storage
 
 ENVIRONMENT = {"id": "kernelrl/TwinRooms-v0", "goal": [0.3, 0.3], "radius": 0.3}
 
@@ -30,7 +31,7 @@ class Dividing(krl.RandomAgent):
         edges = np.linspace(0, 2, step + action + 3)
         low = np.column_stack([edges[:-1], np.zeros(len(edges) - 1)])
         high = np.column_stack([edges[1:], np.ones(len(edges) - 1)])
-        return Leaves(low, high, np.linspace(1, 20, len(low)), np.arange(len(low)))
+        return Leaves(low, high, np.linspace(1, 40, len(low)), np.arange(len(low)))
 
 
 @dataclass
@@ -117,8 +118,10 @@ def make_store(
                 "seconds": np.concatenate(seconds).cumsum(), "value": np.full(episodes, 20.0),
             }
         ).write_parquet(run.path / "history.parquet")  # fmt: skip
+        made = {name: storage.encode(getattr(agent, name)) for name in agent._hyper_parameters}
         record = {
-            "format": 1, "label": run.label, "seed": run.seed, "episodes": episodes, "configuration": {},
+            "format": 1, "label": run.label, "seed": run.seed, "episodes": episodes,
+            "configuration": {"agent": type(agent).__name__, "hyper_parameters": made},
             "versions": {"kernelrl": "0.1.0", "numba": "0.99"}, "machine": {"system": "a machine"},
         }  # fmt: skip
         (run.path / "run.json").write_text(json.dumps(record))

@@ -19,9 +19,21 @@ def fitted(**options):
     return agent
 
 
-def test_plays_the_deployed_policy():
+@pytest.mark.parametrize(
+    "agent",
+    [
+        krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0),
+        krl.KernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=0.1),
+        krl.UCBVI(bins=5, bonus_scale=0.02),
+        krl.AdaptiveQL(bonus_scale=0.02),
+        krl.RandomAgent(),
+    ],
+    ids=lambda agent: type(agent).__name__,
+)
+def test_plays_the_deployed_policy(agent):
     """Against the loop written out."""
-    agent, env = fitted(), gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
+    env = gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
+    agent.fit(env, 30, seed=3)
     found = agent.evaluate(env, 12, 5)
     returns = []
     for k in range(12):

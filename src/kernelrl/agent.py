@@ -92,6 +92,10 @@ class Agent:
         """The deployed policy's action, counted from 0."""
         raise NotImplementedError
 
+    def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        """(n,) the same at `states` (n, d)."""
+        return np.array([self._deployed_action(x, step) for x in states], np.int64)
+
     def _before_episodes(self, count: int) -> int:
         """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
         return count
@@ -316,19 +320,20 @@ class Agent:
 
     def q_values(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) optimistic Q_h at `states` (n, d), as the agent uses it to choose."""
-        return self._read(interface.read_q, states, step)
+        return self._read(interface.READ_Q, states, step)
 
     def values(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n,) optimistic V_h at `states` (n, d)."""
-        model, h = self._started(), self._check_step(step)
-        return np.array([interface.read_values(model, x, h) for x in self._check_states(states)], np.float64)
+        return self._read(interface.READ_VALUES, states, step)[:, 0]
 
-    def _read(self, verb: Any, states: npt.ArrayLike, step: int) -> Floats:
+    def _read(self, verb: int, states: npt.ArrayLike, step: int) -> Floats:
         model, h = self._started(), self._check_step(step)
-        rows = self._check_states(states)
-        out = np.zeros((len(rows), self._actions))
-        for x, row in zip(rows, out, strict=True):
-            verb(model, x, h, row)
+        return self._read_model(model, verb, self._check_states(states), h)
+
+    def _read_model(self, model: Any, verb: int, states: Floats, step: int) -> Floats:
+        """What the verb reads at `states` (n, d) that have been checked: (n, A), or (n, 1) for values."""
+        out = np.zeros((len(states), 1 if verb == interface.READ_VALUES else self._actions))
+        interface.read_rows(model, verb, states, step, out)
         return out
 
     # ------------------------------------------------------------------------------------------------ saving, loading

@@ -216,11 +216,11 @@ class KernelAgent(Agent):
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) generalized counts C = β + Σw at `states` (n, d)."""
-        return self._read(interface.read_counts, states, step)
+        return self._read(interface.READ_COUNTS, states, step)
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read(interface.read_bonuses, states, step)
+        return self._read(interface.READ_BONUSES, states, step)
 
     @property
     def number_of_representatives(self) -> int:
@@ -280,11 +280,14 @@ class KernelAgent(Agent):
     def _gap(self) -> float:
         return start_gap(self._certify())
 
+    def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        if self.representatives is None:
+            return super()._deployed_actions(states, step)
+        return self._read_model(self._deployed_merged(), interface.READ_Q, states, step).argmax(axis=1)
+
     def _deployed_action(self, state: Floats, step: int) -> int:
         if self.representatives is not None:
-            q = np.zeros(self._actions)
-            interface.read_q(self._deployed_merged(), state, step, q)
-            return int(q.argmax())
+            return int(self._deployed_actions(state[None], step)[0])
         samples = self._model.samples
         version = int(samples.number[0]), self._sigma
         if self._deployed is None or self._deployed[0] != version:

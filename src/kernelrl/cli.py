@@ -35,7 +35,7 @@ def main() -> None:
     """Run the command line."""
     try:
         app()
-    except (ValueError, FileNotFoundError) as error:  # of this package's own making: they say what would work
+    except (ValueError, OSError) as error:  # of this package's own making, or of a disk: they say what is wrong
         print(f"kernelrl: {error}", file=sys.stderr)
         if "--json" in sys.argv:
             print(jsonlib.dumps({"error": str(error)}))

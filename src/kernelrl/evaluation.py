@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from kernelrl.core.stream import episode_seed
 from kernelrl.envs.interface import advance, reset
+from kernelrl.rollout import GymEnvironment
 
 if TYPE_CHECKING:
     from kernelrl.agent import Agent
@@ -37,17 +38,32 @@ class Evaluation:
 
 def evaluate(agent: Agent, world: Any, horizon: int, episodes: int, seed: int) -> Evaluation:
     """Play `episodes` episodes of at most `horizon` steps in `world`, compiled dynamics or a `GymEnvironment`."""
-    returns, d = np.zeros(episodes), agent._low.size
-    x, y, stream = np.zeros(d), np.zeros(d), np.zeros(4, np.uint64)
-    for k in range(episodes):
-        reset(world, episode_seed(seed, FIRST + k), stream, x)
-        for h in range(horizon):
-            reward, terminated, truncated = advance(world, stream, x, agent._deployed_action(x, h), y)
-            returns[k] += reward
-            x[:] = y
-            if terminated or truncated:
-                break
+    # Compiled dynamics have no state of their own, so all episodes can be at the same step, which needs fewer calls.
+    together = 1 if isinstance(world, GymEnvironment) else episodes
+    parts = [play(agent, world, horizon, seed, k, together) for k in range(0, episodes, together)]
+    returns = np.concatenate(parts)
     return Evaluation(float(returns.mean()), t_interval(returns), returns)
+
+
+def play(agent: Agent, world: Any, horizon: int, seed: int, first: int, n: int) -> npt.NDArray[np.float64]:
+    """The returns (n,) of episodes `first` … `first`+n-1, played side by side."""
+    returns, d = np.zeros(n), agent._low.size
+    states, streams, y = np.zeros((n, d)), np.zeros((n, 4), np.uint64), np.zeros(d)
+    for k in range(n):
+        reset(world, episode_seed(seed, FIRST + first + k), streams[k], states[k])
+    playing = np.arange(n)
+    for h in range(horizon):
+        going = []
+        for k, action in zip(playing, agent._deployed_actions(states[playing], h).tolist(), strict=True):
+            reward, terminated, truncated = advance(world, streams[k], states[k], action, y)
+            returns[k] += reward
+            states[k] = y
+            if not (terminated or truncated):
+                going.append(k)
+        playing = np.array(going, np.int64)
+        if not going:
+            break
+    return returns
 
 
 def t_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:

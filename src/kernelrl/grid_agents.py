@@ -68,11 +68,11 @@ class Baseline(Agent):
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) visits of the cells that hold `states` (n, d)."""
-        return self._read(interface.read_counts, states, step)
+        return self._read(interface.READ_COUNTS, states, step)
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read(interface.read_bonuses, states, step)
+        return self._read(interface.READ_BONUSES, states, step)
 
 
 class GridAgent(Baseline):
@@ -277,10 +277,11 @@ class AdaptiveQL(Baseline):
         split_first, random = self.split == "before", self.ties == "random"
         return new_adaptive_ql(horizon, actions, split_first, random, low, high, optimism, stream)
 
+    def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        return self._read_model(self._model, interface.READ_Q, states, step).argmax(axis=1)
+
     def _deployed_action(self, state: Floats, step: int) -> int:
-        q = np.zeros(self._actions)
-        interface.read_q(self._model, state, step, q)
-        return int(q.argmax())
+        return int(self._deployed_actions(state[None], step)[0])
 
     def partition(self, step: int, action: int) -> Partition:
         """The balls of a step (from 0) and an action, for plotting."""

@@ -159,6 +159,8 @@ def test_a_tolerance_out_of_reach(monkeypatch):
     monkeypatch.setattr(optimal, "MOST_POINTS", 200**2)
     with pytest.raises(RuntimeError, match="was not reached"):
         krl.envs.solve(TimeLimit(TwinRooms(), 3), 1e-9)
+    with pytest.raises(ValueError, match="was not reached"):  # which the command line shows without a traceback
+        optimal.solve_command("kernelrl/TwinRooms-v0", 1e-9, False)
 
 
 def test_command(capsys, twin_rooms):

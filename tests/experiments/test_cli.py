@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import kernelrl as krl
 from experiment_parts import call, environment
+from kernelrl import cli
 from kernelrl.cli import app
 from kernelrl.experiments import display
 from kernelrl.experiments.learning import Job
@@ -46,6 +47,17 @@ def test_errors():
     assert "no experiment of that name" in done.stderr and "papper" in json.loads(done.stdout)["error"]
     done = call("report")
     assert done.returncode == 2 and "DIR" in done.stderr
+
+
+def test_trouble_with_a_disk_is_told_without_a_traceback(monkeypatch, capsys):
+    def full():
+        raise OSError(28, "No space left on device", "report/regret.png")
+
+    monkeypatch.setattr(cli, "app", full)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "kernelrl: [Errno 28] No space left on device: 'report/regret.png'\n"
 
 
 def test_other_commands_are_handed_on(monkeypatch):

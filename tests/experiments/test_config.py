@@ -178,6 +178,7 @@ def test_objects_from_tables():
         ({"bandwidth": 0.1, "stationary": {"name": "yes"}}, ["stationary", "table is not allowed"]),
         ({"bandwidth": 0.1, "agent": "KernelUBCVI"}, ['"KernelUBCVI"', "did you mean KernelUCBVI?", "module:Class"]),
         ({"bandwidth": 0.1, "agent": "math:sin"}, ["math:sin", "subclass"]),
+        ({"bandwidth": 0.1, "agent": "nowhere.Agent"}, ["nowhere.Agent", "cannot be imported"]),
         ({"agent": "RandomAgent"}, ['"representatives"', "horizon, reward_range"]),
         ({"agent": "GreedyKernelUCBVI", "bandwidth": 0.1}, ["lipschitz"]),
     ],
@@ -192,6 +193,8 @@ def test_wrong_agents(table, words):
 def test_an_agent_of_the_users_own():
     made = build_agent(AgentEntry(label="it", agent="experiment_parts:Dying", marks="/nowhere", times=0))
     assert type(made).__name__ == "Dying" and made.times == 0
+    dotted = build_agent(AgentEntry(label="it", agent="experiment_parts.Dying", marks="/nowhere", times=0))
+    assert type(dotted) is type(made)
 
 
 def test_presets():
@@ -215,7 +218,8 @@ def test_wrong_for_the_environment(tmp_path):
     [
         ('id = "kernelrl/TwoRooms-v0"', ["kernelrl/TwoRooms-v0", "kernelrl/TwinRooms-v0"]),
         ('id = "nowhere:Rooms-v0"', ["nowhere:Rooms-v0"]),
-        ('id = "kernelrl/TwinRooms-v0"\nwalls = 3', ["walls"]),
+        ('id = "kernelrl/TwinRooms-v0"\nwalls = 3', ['"walls"', "did you mean wall?", "goal", "noise"]),
+        ('id = "nowhere:Rooms-v0"\nwalls = 3', ["nowhere:Rooms-v0"]),
         ('id = "kernelrl/TwinRooms-v0"\nwall = 3', ["wall must be"]),
     ],
 )

@@ -24,7 +24,7 @@ def smoothed(returns, window):
 
 def bootstrap_means(values):
     """The mean of every resample there is, n^n of them."""
-    return np.array([np.mean(sample) for sample in itertools.product(values, repeat=len(values))])
+    return np.array([np.mean(sample, axis=0) for sample in itertools.product(values, repeat=len(values))])
 
 
 def holm(p):

@@ -51,6 +51,23 @@ def test_sliders_move_the_maps(browser, report):
         assert wrong == []
 
 
+def test_another_algorithm_is_shown_at_the_same_step_and_episode(browser, report):
+    with opened(browser, report) as (page, wrong):
+        page.locator("#map-episode").press("Home")
+        page.locator("#map-step").press("End")
+        page.select_option("#map-label", label="random")
+        assert page.locator("#map-step-value").inner_text().startswith("19")
+        assert page.locator("#map-episode-value").inner_text() == "4"
+        assert wrong == []
+
+
+def test_maps_name_their_axes_and_scales(browser, report):
+    with opened(browser, report) as (page, _):
+        for name, letter in (("value", "V"), ("count", "C"), ("bonus", "B")):
+            said = page.locator(f"#map-{name}").text_content()
+            assert "x₁" in said and "x₂" in said and letter in said
+
+
 def test_partition_follows_action_and_step(browser, report):
     with opened(browser, report) as (page, wrong):
         assert page.locator("#map-figure-partition").is_hidden()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import re
@@ -15,9 +16,11 @@ from scipy import stats
 
 import kernelrl as krl
 from kernelrl.reporting import report_of
+from kernelrl.reporting.charts import packed_leaves
 from kernelrl.reporting.figures import plain
-from kernelrl.reporting.maps import spread
+from kernelrl.reporting.maps import plane_of, read_maps, spread
 from kernelrl.reporting.summary import summarize
+from kernelrl.reporting.tables import shown
 from small_envs import Line
 from stand_in_store import AGENTS, ENVIRONMENT, Store, make_store
 
@@ -102,6 +105,57 @@ def test_table_is_of_the_store(page, store, quick):
         env = gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
         values = [run.agent().evaluate(env, 20, 0).mean for run in store.runs() if run.label == row[0]]
         np.testing.assert_allclose(numbers_in(cells["value of deployed policy"])[0], np.mean(values), atol=5.1e-4)
+
+
+def test_exponents_have_intervals(page, store, quick):
+    exponents = summarize(store).exponents
+    rows = page.tables["table-exponents"][1:]
+    assert [row[0] for row in rows] == list(AGENTS)
+    for label, text in rows:
+        np.testing.assert_allclose(numbers_in(text), exponents[label], atol=5.1e-3)
+        assert exponents[label][1] <= exponents[label][0] <= exponents[label][2]
+
+
+def test_hyper_parameters_include_defaults(page):
+    rows = dict(page.tables["table-hyper-parameters"])
+    assert list(rows) == list(AGENTS)
+    assert "GreedyKernelUCBVI(" in rows["greedy"]
+    for part in (
+        "bandwidth = 0.1",
+        "representatives = none",
+        "regularization = 0.01",
+        "range = (0.0, 1.0)",
+        "lp(p = 2",
+    ):
+        assert part in rows["greedy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "size", "text"),
+    [
+        ("total reward", -617.12, 109_737.0, "−617"),  # as the numbers beside it
+        ("total reward", 617.12, 617.12, "617.1"),
+        ("regret", -0.01, 0.01, "0.0"),
+        ("seconds per 1,000 episodes", 1.1, 1.05, "1.10"),
+        ("seconds per 1,000 episodes", 0.002794, 0.0028, "0.00279"),
+        ("seconds per 1,000 episodes", 1234.5, 1200.0, "1,234"),
+        ("seconds per 1,000 episodes", 0.0, 0.0, "0"),
+        ("fraction of ceiling", 0.784, 0.784, "78.4 %"),
+        ("regret", float("nan"), 1.0, "–"),
+    ],
+)
+def test_numbers_of_a_column(name, value, size, text):
+    assert shown(name, value, size) == text
+
+
+def test_partition_is_not_clipped(store, quick):
+    summary = summarize(store)
+    plane = plane_of(summary)
+    (maps,) = (entry for entry in read_maps(summary, plane, lambda text: None) if entry.leaves)
+    packed = packed_leaves(maps, plane)
+    assert packed["top"] == 40  # as `Dividing` has it, twice the horizon
+    rows = np.frombuffer(base64.b64decode(packed["bdata"]), "<u2").reshape(-1, 5)[: packed["ends"][0], 4]
+    np.testing.assert_allclose(rows / 65534 * 40, np.linspace(1, 40, len(rows)), atol=1e-3)
 
 
 def test_comparisons(store, quick):

@@ -72,9 +72,21 @@ def test_exponent(exponent):
     np.testing.assert_allclose(s.fitted_exponent(3 * k**exponent), exponent, rtol=1e-9)
 
 
+def test_exponent_interval_against_every_resample():
+    """With three seeds of k^½, 2·k^½ and k, the mean of every one of the 27 resamples has an exponent."""
+    k = np.arange(1.0, 2001.0)
+    curves = np.array([k**0.5, 2 * k**0.5, k])
+    found = sorted(s.fitted_exponent(means) for means in naive.bootstrap_means(curves))
+    assert s.exponent_interval(curves) == pytest.approx((found[0], found[-1]), rel=1e-9)  # 1 in 27 is more than 2.5 %
+    flat = s.exponent_interval(np.array([k**0.5, 2 * k**0.5, 3 * k**0.5]))
+    assert flat == pytest.approx((0.5, 0.5), rel=1e-9)
+
+
 def test_no_exponent():
     assert np.isnan(s.fitted_exponent(-np.ones(1000)))
     assert np.isnan(s.fitted_exponent(np.ones(3)))
+    for curves in (np.ones((1, 1000)), np.ones((2, 3)), np.stack([np.ones(1000), -3 * np.ones(1000)])):
+        assert np.isnan(s.exponent_interval(curves)).all()
 
 
 @pytest.mark.parametrize("K", [1, 2, 999, 1000, 1001, 50_000])

@@ -24,6 +24,10 @@ from kernelrl.core.compile import compiled, generic, inner
 from kernelrl.core.stream import index_below
 
 __all__ = [
+    "READ_BONUSES",
+    "READ_COUNTS",
+    "READ_Q",
+    "READ_VALUES",
     "begin_episode",
     "choose",
     "end_episode",
@@ -36,6 +40,7 @@ __all__ = [
     "read_bonuses",
     "read_counts",
     "read_q",
+    "read_rows",
     "read_values",
 ]
 
@@ -109,7 +114,10 @@ def read_bonuses(model, state, h, out):
 
 @compiled
 def perform(model, verb, state, action, reward, next_state, h, terminated, out):
-    """Do what the verb of that code does and return its result, if it has one, as a float."""
+    """Do what the verb of that code does and return its result, if it has one, as a float.
+
+    The verbs that read take any number of states in a row, and then their number as `action`.
+    """
     if verb == HAS_ROOM:
         return 1.0 if has_room(model) else 0.0
     if verb == BEGIN:
@@ -120,15 +128,34 @@ def perform(model, verb, state, action, reward, next_state, h, terminated, out):
         observe(model, state, action, reward, next_state, h, terminated)
     elif verb == END:
         end_episode(model)
-    elif verb == READ_Q:
-        read_q(model, state, h, out)
-    elif verb == READ_VALUES:
-        return read_values(model, state, h)
-    elif verb == READ_COUNTS:
-        read_counts(model, state, h, out)
     else:
-        read_bonuses(model, state, h, out)
+        return read_at(model, verb, state, max(action, 1), h, out)
     return 0.0
+
+
+@inner
+def read_at(model, verb, states, n, h, out):
+    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,); return the last value if asked."""
+    d, m = states.size // n, out.size // n
+    value = 0.0
+    for i in range(n):
+        x, entries = states[i * d : (i + 1) * d], out[i * m : (i + 1) * m]
+        if verb == READ_Q:
+            read_q(model, x, h, entries)
+        elif verb == READ_VALUES:
+            value = read_values(model, x, h)
+            entries[:] = value  # of none or one
+        elif verb == READ_COUNTS:
+            read_counts(model, x, h, entries)
+        else:
+            read_bonuses(model, x, h, entries)
+    return value
+
+
+def read_rows(model, verb, states, h, out):
+    """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
+    if len(states):
+        perform(model, verb, states.reshape(-1), len(states), 0.0, NOTHING, h, False, out.reshape(-1))
 
 
 @inner

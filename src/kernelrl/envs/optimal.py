@@ -280,7 +280,10 @@ def solve_command(env_id: str, tolerance: float, json: bool) -> None:
     except gym.error.Error as error:
         raise ValueError(f"env: there is no environment {env_id!r} ({error}); try {', '.join(solvable())}") from error
     with Console(stderr=True).status(f"Computing the optimal values of {env_id} …"):
-        found = solve(env, tolerance)
+        try:
+            found = solve(env, tolerance)
+        except RuntimeError as error:  # the tolerance is too small: a mistake of the question's
+            raise ValueError(str(error)) from error
     starts = found.motion.starts
     values = found.values(starts, 0)
     if json:

@@ -48,8 +48,8 @@ def public_agents() -> dict[str, type[Agent]]:
 
 
 def imported(path: str) -> Any:
-    """What `module:name` names."""
-    module, _, name = path.partition(":")
+    """What `module:name`, or `module.name`, names."""
+    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
     if not module or not name:
         raise ValueError(f'"{path}" is not an import path "module:name"')
     try:
@@ -63,7 +63,7 @@ def imported(path: str) -> Any:
 
 def agent_class(name: str) -> type[Agent]:
     """The class of that public name or import path."""
-    if ":" not in name:
+    if ":" not in name and "." not in name:
         if name not in public_agents():
             raise ValueError(no_such("agent", name, public_agents()) + ', or an import path "module:Class"')
         return public_agents()[name]
@@ -173,9 +173,28 @@ def build_environment(environment: Environment) -> gym.Env[Any, Any]:
             'package\'s is written "module:id"'
         ) from error
     except Exception as error:  # constructors of all kinds
+        if unknown := unknown_arguments(environment):
+            raise ExperimentError(f"environment: {environment.id}: {unknown}") from error
         raise ExperimentError(
             f"environment: {environment.id} cannot be made with {environment.others}: {error}"
         ) from error
+
+
+def unknown_arguments(environment: Environment) -> str:
+    """What is wrong with the names of an environment's keyword arguments, as far as its constructor tells."""
+    try:
+        make: Any = gym.spec(environment.id).entry_point
+        parameters = inspect.signature(imported(make) if isinstance(make, str) else make).parameters
+    except Exception:  # what cannot be found has no constructor to ask
+        return ""
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return ""
+    others = ("max_episode_steps", "disable_env_checker", "render_mode")  # those that gymnasium.make takes itself
+    return "; ".join(
+        no_such("keyword argument", key, [*parameters, "max_episode_steps"])
+        for key in environment.others
+        if key not in parameters and key not in others
+    )
 
 
 def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:

@@ -22,6 +22,7 @@ __all__ = ["curve_charts", "map_data"]
 
 POINTS = 1000  # of a curve
 NOTHING = 65535
+LOG = {"type": "log", "dtick": 1, "tickfont": {"size": 10.4}}  # plotly.js draws powers of ten a quarter larger
 
 
 def numbers(values: Any, dtype: str = "<f4") -> dict[str, str]:
@@ -89,12 +90,11 @@ def curve_charts(summary: Summary) -> dict[str, Any]:
         curves = traces_of(summary, lambda c: regret(c.returns, best))
         positive = traces_of(summary, lambda c: regret(c.returns, best), above=0.0)
         charts["regret"] = chart(curves, {}, {"title": {"text": "regret"}})
-        log = {"type": "log", "dtick": 1}
-        charts["regret-log"] = chart(positive, log, {**log, "title": {"text": "regret"}})
+        charts["regret-log"] = chart(positive, LOG, {**LOG, "title": {"text": "regret"}})
     charts["total-reward"] = chart(total, {}, {"title": {"text": "total reward"}})
     charts["return"] = chart(recent, {}, {"title": {"text": "return"}})
     time = traces_of(summary, lambda c: c.seconds, above=0.0)
-    charts["time"] = chart(time, {}, {"type": "log", "title": {"text": "seconds of learning"}})
+    charts["time"] = chart(time, {}, {**LOG, "title": {"text": "seconds of learning"}})
     return charts
 
 
@@ -125,15 +125,16 @@ def packed_leaves(maps: Maps, plane: Plane) -> dict[str, Any]:
     """The leaves of all partitions in one array (n, 5) of low, high and Q, and where each partition ends."""
     rows: list[Floats] = []
     ends: list[int] = []
+    top = maps.highest_q
     for e in range(len(maps.episodes)):
         for s in range(len(maps.steps)):
             for a in range(maps.actions):
                 leaves = maps.leaves[e, s, a]
                 size = plane.high - plane.low
                 box = np.column_stack([(leaves.low - plane.low) / size, (leaves.high - plane.low) / size])
-                rows.append(np.column_stack([box, np.clip(leaves.q / maps.horizon, 0, 1)]))
+                rows.append(np.column_stack([box, np.clip(leaves.q / top, 0, 1)]))
                 ends.append((ends[-1] if ends else 0) + len(leaves.q))
-    return {**packed(np.concatenate(rows), 0, 1), "ends": ends, "top": maps.horizon}
+    return {**packed(np.concatenate(rows), 0, 1), "ends": ends, "top": top}
 
 
 def map_data(summary: Summary, plane: Plane, maps: list[Maps]) -> dict[str, Any]:

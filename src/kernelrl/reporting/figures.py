@@ -179,7 +179,7 @@ def draw_regret(summary: Summary) -> Figure:
 
 def with_exponents(summary: Summary) -> dict[str, str]:
     """Labels with the exponents that were fitted to their regret."""
-    known = {label: e for label, e in summary.exponents.items() if not np.isnan(e)}
+    known = {label: e for label, (e, *_) in summary.exponents.items() if not np.isnan(e)}
     return {label: rf"{plain(label)} $\propto k^{{{e:.2f}}}$" for label, e in known.items()}
 
 
@@ -230,7 +230,7 @@ def draw_maps(summary: Summary, plane: Plane, maps: Maps) -> Figure:
     panels = [*maps.fields, *(["partition"] if maps.leaves else [])]
     rows = (len(panels) + 1) // 2
     ratio = (plane.high[1] - plane.low[1]) / (plane.high[0] - plane.low[0]) if plane.equal else 0.75
-    figure = Figure(figsize=(7.2, 0.4 + (0.5 + 2.7 * ratio) * rows), layout="constrained")
+    figure = Figure(figsize=(7.2, 0.4 + (0.55 + 2.7 * ratio) * rows), layout="constrained")
     grid = figure.subplots(rows, 2, squeeze=False)
     for axes in grid.ravel()[len(panels) :]:
         axes.set_axis_off()
@@ -238,10 +238,10 @@ def draw_maps(summary: Summary, plane: Plane, maps: Maps) -> Figure:
         axes.grid(False)
         axes.set(xlim=(plane.low[0], plane.high[0]), ylim=(plane.low[1], plane.high[1]))
         axes.set_aspect("equal" if plane.equal else "auto")
+        axes.set(xlabel="$x_1$", ylabel="$x_2$")
         if name == "partition":
-            draw_partition(
-                figure, axes, maps.leaves[len(maps.episodes) - 1, 0, 0], action_names(summary, maps.actions)[0]
-            )
+            leaves, action = maps.leaves[len(maps.episodes) - 1, 0, 0], action_names(summary, maps.actions)[0]
+            draw_partition(figure, axes, leaves, action, maps.highest_q)
         else:
             draw_map(figure, axes, plane, name, maps.fields[name][-1, 0], maps, action_names(summary, maps.actions))
     figure.suptitle(
@@ -271,19 +271,20 @@ def draw_map(
         patches = [Patch(color=c, label=plain(a)) for a, c in zip(actions, action_colours(maps.actions), strict=False)]
         axes.legend(handles=patches[:8], loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
     else:
-        figure.colorbar(mesh, cax=beside(axes))
+        figure.colorbar(mesh, cax=beside(axes), label={"value": "V", "count": "C", "bonus": "B"}[name])
 
 
-def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str) -> None:
-    """The leaves of one action, coloured by Q."""
+def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, highest: float) -> None:
+    """The leaves of one action, coloured by Q from 0 to `highest`."""
     from matplotlib.collections import PatchCollection
 
     boxes = [Rectangle(tuple(low), *(high - low)) for low, high in zip(leaves.low, leaves.high, strict=True)]
     collection = PatchCollection(boxes, cmap="cividis", edgecolor="white", linewidth=0.3)
     collection.set_array(leaves.q)
+    collection.set_clim(0, highest)
     axes.add_collection(collection)
     axes.set_title(f"partition, Q of {plain(action)}")
-    figure.colorbar(collection, cax=beside(axes))
+    figure.colorbar(collection, cax=beside(axes), label="Q")
 
 
 def action_colours(actions: int) -> list[str]:

@@ -76,6 +76,11 @@ class Maps:
     leaves: dict[tuple[int, int, int], Leaves]
     """By index of episode, index of step, and action; empty for agents without a partition."""
 
+    @property
+    def highest_q(self) -> float:
+        """The largest Q of a leaf, H at least: Q as agents use it to choose is not clipped."""
+        return max([float(self.horizon), *(float(leaves.q.max()) for leaves in self.leaves.values())])
+
 
 def plane_of(summary: Summary) -> Plane | None:
     """The grid for maps, or None if the states are not of two bounded dimensions."""
@@ -171,7 +176,7 @@ def read_bonus(agent: Any, states: Floats, h: int) -> Floats:
 
 def read_policy(agent: Any, states: Floats, h: int) -> Floats:
     """The deployed action, from 0."""
-    return np.array([agent.act(x, h) - agent._first_action for x in states], float)
+    return np.asarray(agent._deployed_actions(agent._check_states(states), h), float)
 
 
 FIELDS: dict[str, Callable[[Any, Floats, int], Floats]] = {

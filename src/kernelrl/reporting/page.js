@@ -39,7 +39,12 @@
     maps.labels.forEach((one, i) => which.add(new Option(one.label, String(i))));
     maps.actions.forEach((name, a) => action.add(new Option(name, String(a))));
 
-    function choose() {  // another algorithm: its own steps, episodes and fields
+    function nearest(list, wanted) {
+      return list.reduce((best, v, i) => (Math.abs(v - wanted) < Math.abs(list[best] - wanted) ? i : best), 0);
+    }
+
+    function choose() {  // another algorithm: its own steps, episodes and fields, at the same step and episode if it can
+      const seen = entry && { step: entry.steps[Number(step.value)], episode: entry.episodes[Number(episode.value)] };
       entry = maps.labels[Number(which.value)];
       if (!entry.words) {
         entry.words = {};
@@ -48,8 +53,8 @@
       }
       step.max = String(entry.steps.length - 1);
       episode.max = String(entry.episodes.length - 1);
-      step.value = "0";
-      episode.value = episode.max;
+      step.value = String(seen ? nearest(entry.steps, seen.step) : 0);
+      episode.value = seen ? String(nearest(entry.episodes, seen.episode)) : episode.max;
       for (const name of names) at("map-figure-" + name).hidden = !entry.words[name];
       at("map-action-label").hidden = !entry.leaves;
       const missing = names.slice(0, 3).filter((name) => !entry.words[name]);
@@ -74,18 +79,18 @@
     function base(extra) {
       const plain = { showgrid: false, zeroline: false, ticks: "outside", linecolor: "#444444" };
       const layout = {
-        font: Object.assign({}, font, { size: 12 }), margin: { l: 34, r: 8, t: 8, b: 26 }, paper_bgcolor: "#fff", plot_bgcolor: "#d9d9d9",
-        xaxis: Object.assign({ range: [maps.low[0], maps.high[0]], constrain: "domain" }, plain),
-        yaxis: Object.assign({ range: [maps.low[1], maps.high[1]], constrain: "domain" }, plain, maps.equal ? { scaleanchor: "x" } : {}),
+        font: Object.assign({}, font, { size: 12 }), margin: { l: 48, r: 8, t: 8, b: 42 }, paper_bgcolor: "#fff", plot_bgcolor: "#d9d9d9",
+        xaxis: Object.assign({ range: [maps.low[0], maps.high[0]], constrain: "domain", title: { text: "x₁", standoff: 4 } }, plain),
+        yaxis: Object.assign({ range: [maps.low[1], maps.high[1]], constrain: "domain", title: { text: "x₂", standoff: 4 } }, plain, maps.equal ? { scaleanchor: "x" } : {}),
         showlegend: false,
       };
       return Object.assign(layout, extra);
     }
 
     function height(div) {
-      const inner = Math.max(120, div.clientWidth - 110);
+      const inner = Math.max(120, div.clientWidth - 130);
       const ratio = maps.equal ? (maps.high[1] - maps.low[1]) / (maps.high[0] - maps.low[0]) : 0.7;
-      return Math.min(420, 34 + inner * ratio);
+      return Math.min(420, 50 + inner * ratio);
     }
 
     function logTicks(low, high) {
@@ -96,7 +101,9 @@
       return { tickvals: values, ticktext: text };
     }
 
-    const bar = { thickness: 12, len: 1, outlinewidth: 0, xpad: 6 };
+    function bar(letter, ticks) {
+      return Object.assign({ thickness: 12, len: 1, outlinewidth: 0, xpad: 6, title: { text: letter, side: "top" } }, ticks);
+    }
 
     function heat(name, e, s) {
       const z = field(name, e, s), packed = entry.fields[name];
@@ -108,11 +115,11 @@
         trace.text = z.map((row) => row.map((a) => (a === null ? "" : maps.actions[Math.round(a)])));
         trace.hovertemplate = "(%{x:.3~g}, %{y:.3~g})<br>%{text}<extra></extra>";
       } else if (name === "value") {
-        Object.assign(trace, { zmin: 0, zmax: entry.horizon - entry.steps[s], colorbar: bar });
+        Object.assign(trace, { zmin: 0, zmax: entry.horizon - entry.steps[s], colorbar: bar("V") });
         trace.hovertemplate = "(%{x:.3~g}, %{y:.3~g})<br>%{z:.4~g}<extra></extra>";
       } else {
         const ticks = logTicks(packed.low, packed.high);
-        Object.assign(trace, { zmin: packed.low, zmax: packed.high, colorbar: Object.assign({}, bar, ticks) });
+        Object.assign(trace, { zmin: packed.low, zmax: packed.high, colorbar: bar(name === "count" ? "C" : "B", ticks) });
         trace.text = z.map((row) => row.map((p) => (p === null ? "" : Number(Math.pow(10, p).toPrecision(3)).toString())));
         trace.hovertemplate = "(%{x:.3~g}, %{y:.3~g})<br>%{text}<extra></extra>";
       }
@@ -133,7 +140,7 @@
       }
       const centres = (j, n) => Array.from({ length: n }, (_, i) => place((i + 0.5) / n, j));
       return [
-        { type: "heatmap", x: centres(0, W), y: centres(1, H), z: z, zmin: 0, zmax: entry.horizon - entry.steps[s], colorscale: "Cividis", colorbar: bar, hovertemplate: "(%{x:.3~g}, %{y:.3~g})<br>%{z:.4~g}<extra></extra>" },
+        { type: "heatmap", x: centres(0, W), y: centres(1, H), z: z, zmin: 0, zmax: top, colorscale: "Cividis", colorbar: bar("Q"), hovertemplate: "(%{x:.3~g}, %{y:.3~g})<br>%{z:.4~g}<extra></extra>" },
         { type: "scatter", mode: "lines", x: x, y: y, hoverinfo: "skip", line: { color: "#ffffff", width: 0.7 } },
       ];
     }

@@ -216,7 +216,10 @@ def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]
         for name, title in MAP_TITLES.items()
     )
     seeds = sorted({m.seed for m in maps})
-    seed = f"The maps are of one run each, seed {' or '.join(map(str, seeds))}."
+    seed = (
+        f"The maps are of one run each, seed {' or '.join(map(str, seeds))}. Steps count from 0. V, B and Q are in "
+        "units of rewards mapped to [0, 1]; C and B are on logarithmic scales. In the grey there are no states."
+    )
     pictures = "".join(
         f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">' for m in maps
     )
@@ -246,6 +249,7 @@ def configuration(summary: Summary, files: dict[str, list[Path]]) -> str:
     kept = "".join(f"<li>{escape(name)}: {links(paths)}</li>" for name, paths in files.items())
     return (
         f"<h3>The experiment</h3><pre>{escape(lines_of(summary.experiment))}</pre>"
+        f"<h3>All hyper-parameters, defaults included</h3>{tables.hyper_parameters(summary)}"
         f"<h3>Versions and machines</h3>{tables.versions(summary)}"
         f'<h3>Figures beside this page</h3><ul class="plain">{kept}</ul>'
     )

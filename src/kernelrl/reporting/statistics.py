@@ -15,6 +15,7 @@ from scipy import stats
 
 __all__ = [
     "bootstrap_interval",
+    "exponent_interval",
     "fitted_exponent",
     "holm",
     "mean_with_interval",
@@ -64,11 +65,34 @@ def fitted_exponent(curve: Floats) -> float:
 
     Episodes count by their distance on the logarithmic axis, so that the last of them do not decide alone.
     """
-    k = np.unique(np.geomspace(max(1, curve.size // 10), curve.size, 200).astype(int))
+    k = fitted_episodes(curve.size)
     k = k[curve[k - 1] > 0]
     if k.size < 10:
         return np.nan
     return float(np.polyfit(np.log(k), np.log(curve[k - 1]), 1)[0])
+
+
+def fitted_episodes(K: int) -> npt.NDArray[np.int64]:
+    """The episodes (from 1) that an exponent is fitted to."""
+    return np.unique(np.geomspace(max(1, K // 10), K, 200).astype(np.int64))
+
+
+def exponent_interval(curves: Floats) -> tuple[float, float]:
+    """95 % percentile bootstrap interval over seeds of the exponent of the mean of `curves` (n, K).
+
+    NaN from one seed, from fewer than ten episodes, and where a mean of some seeds is not above 0.
+    """
+    n, k = len(curves), fitted_episodes(curves.shape[1])
+    if n < 2 or k.size < 10:
+        return np.nan, np.nan
+    draws = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
+    share = (draws[:, :, None] == np.arange(n)).mean(axis=1)  # (resamples, n)
+    means = share @ curves[:, k - 1]
+    if (means <= 0).any():
+        return np.nan, np.nan
+    x = np.log(k) - np.log(k).mean()
+    low, high = np.quantile(np.log(means) @ x / (x @ x), [0.025, 0.975])
+    return float(low), float(high)
 
 
 def paired_p_value(first: Floats, second: Floats) -> float:

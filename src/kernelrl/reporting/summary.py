@@ -20,6 +20,7 @@ from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.reporting.statistics import (
     Floats,
     bootstrap_interval,
+    exponent_interval,
     fitted_exponent,
     holm,
     paired_p_value,
@@ -110,7 +111,8 @@ class Summary:
     curves: list[Curves]
     measures: dict[str, dict[str, Measure]]
     """By label and name of the measure."""
-    exponents: dict[str, float]
+    exponents: dict[str, tuple[float, float, float]]
+    """By label: the exponent fitted to the regret and its bootstrap interval over seeds; empty without V*."""
     comparisons: list[Comparison]
     notes: list[str] = field(default_factory=list)
 
@@ -142,7 +144,9 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Sum
     exponents = {}
     if optimal is not None:
         exponents = {
-            label: fitted_exponent(regret(R, optimal.start_value).mean(axis=0)) for label, R in returns.items()
+            label: (fitted_exponent(curves.mean(axis=0)), *exponent_interval(curves))
+            for label, R in returns.items()
+            for curves in [regret(R, optimal.start_value)]
         }
     motion = None if env is None else motion_of(env)
     return Summary(experiment, env, motion, optimal, why, curves, measures, exponents, compare(curves, measures), notes)

@@ -14,24 +14,27 @@ from kernelrl.reporting.maps import Maps
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
 
-__all__ = ["action_legend", "differences", "exponents", "legend", "optimism", "results", "versions"]
+__all__ = ["action_legend", "differences", "exponents", "hyper_parameters", "legend", "optimism", "results", "versions"]
 
 FORMAT = {
     "total reward": "{:,.0f}",
     "regret": "{:,.0f}",
     "fraction of ceiling": "{:.1%}",
     "value of deployed policy": "{:.3f}",
-    "seconds per 1,000 episodes": "{:.3g}",
 }
 
 
-def shown(name: str, value: float) -> str:
-    """A number as its column has it."""
+def shown(name: str, value: float, size: float) -> str:
+    """A number as its column has it; `size` is the number that decides how many digits those beside it have."""
     if math.isnan(value):
         return "–"
-    text = FORMAT[name].format(value)
-    if name in ("total reward", "regret") and abs(value) < 1000:
+    size = abs(size)
+    if name == "seconds per 1,000 episodes":  # three figures
+        text = f"{value:,.{max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0}f}"
+    elif name in ("total reward", "regret") and size < 1000:
         text = f"{value:.1f}"
+    else:
+        text = FORMAT[name].format(value)
     if not text.strip("-0.%"):
         text = text.removeprefix("-")
     return text.replace("%", " %").replace("-", "−")
@@ -52,9 +55,10 @@ def results(summary: Summary) -> str:
 
 def cell(name: str, measure: Measure) -> str:
     """Mean and interval."""
-    text = shown(name, measure.mean)
+    text = shown(name, measure.mean, measure.mean)
     if not math.isnan(measure.low):
-        text += f'<span class="interval">[{shown(name, measure.low)}, {shown(name, measure.high)}]</span>'
+        low, high = (shown(name, end, measure.mean) for end in (measure.low, measure.high))
+        text += f'<span class="interval">[{low}, {high}]</span>'
     return text
 
 
@@ -83,8 +87,8 @@ def differences(summary: Summary) -> str:
     tested = sum(not math.isnan(c.p_value) for c in summary.comparisons)
     text = (
         "Labels are compared by their differences seed by seed (paired t test, two-sided, which takes the differences "
-        f"to be roughly normal), corrected by Holm's method for the {tested} tests of this page: all statements "
-        "together are wrong with a probability of 5 % at most. "
+        f"to be roughly normal), corrected by Holm's method for the {tested} tests of this page: the probability "
+        "that even one of these statements is wrong is 5 % at most. "
     )
     if not tested:
         text = "Noise cannot be told from differences: that takes at least two common seeds of each pair of labels. "
@@ -115,17 +119,18 @@ def square(summary: Summary, measure: str) -> str:
     """Row less column, with the corrected p-value."""
     by_pair = {(c.first, c.second): c for c in summary.comparisons if c.measure == measure}
     labels = [c.label for c in summary.curves]
+    size = max((abs(c.difference) for c in by_pair.values() if not math.isnan(c.difference)), default=0.0)
     head = "".join(f"<th>minus {escape(label)}</th>" for label in labels)
     rows = "".join(
-        f"<tr><th>{key(i)}{escape(one)}</th>{''.join(pair_cell(by_pair, one, other) for other in labels)}</tr>"
+        f"<tr><th>{key(i)}{escape(one)}</th>{''.join(pair_cell(by_pair, one, other, size) for other in labels)}</tr>"
         for i, one in enumerate(labels)
     )
     table = f"<thead><tr><th>{measure}</th>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<div class="wide"><table class="square">{table}</table></div>'
 
 
-def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str) -> str:
-    """One entry of the square."""
+def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str, size: float) -> str:
+    """One entry of the square, whose largest is `size`."""
     if one == other:
         return "<td></td>"
     sign, c = (1, by_pair[one, other]) if (one, other) in by_pair else (-1, by_pair[other, one])
@@ -136,7 +141,7 @@ def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str) 
     mark = {"better": "▲ ", "worse": "▼ ", "noise": ""}[kind]
     plus = "+" if difference > 0 else ""
     p = "p &lt; 0.001" if c.p_value < 0.001 else f"p = {c.p_value:.2g}"
-    return f'<td class="{kind}">{mark}{plus}{shown(c.measure, difference)}<span class="p">{p}</span></td>'
+    return f'<td class="{kind}">{mark}{plus}{shown(c.measure, difference, size)}<span class="p">{p}</span></td>'
 
 
 # -------------------------------------------------------------------------------------------------------------- others
@@ -156,14 +161,17 @@ def legend(summary: Summary, optimum: bool) -> str:
 
 def exponents(summary: Summary) -> str:
     """The exponent of each label's regret."""
-    rows = "".join(
-        f"<tr><th>{key(i)}{escape(c.label)}</th><td>{'–' if math.isnan(e) else f'{e:.2f}'}</td></tr>"
-        for i, c in enumerate(summary.curves)
-        for e in [summary.exponents[c.label]]
-    )
+    rows = ""
+    for i, c in enumerate(summary.curves):
+        e, low, high = summary.exponents[c.label]
+        text = "–" if math.isnan(e) else f"{e:.2f}"
+        if not math.isnan(low):
+            text += f'<span class="interval">[{low:.2f}, {high:.2f}]</span>'
+        rows += f"<tr><th>{key(i)}{escape(c.label)}</th><td>{text}</td></tr>"
     return (
         "<p>Fitted exponents: the slope of the mean regret on logarithmic axes over the last nine tenths of the "
-        "episodes. An agent that learns nothing has 1; the faster one learns, the lower it is.</p>"
+        "episodes, in brackets its 95 % bootstrap interval over seeds. An agent that learns nothing has 1; "
+        "the faster one learns, the lower it is.</p>"
         '<div class="wide"><table id="table-exponents"><thead><tr><th>algorithm</th><th>exponent</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
@@ -198,6 +206,30 @@ def action_legend(summary: Summary, maps: list[Maps]) -> str:
         for name, colour in zip(names, colours, strict=False)
     )
     return f'<div class="legend">{entries}</div>'
+
+
+def hyper_parameters(summary: Summary) -> str:
+    """What each label's agent was made with, as its first run has it."""
+    rows = ""
+    for i, c in enumerate(summary.curves):
+        made = record(c.runs[0], "configuration")
+        values = dict(made.get("hyper_parameters", {}))
+        text = ", ".join(f"{name} = {readable(value)}" for name, value in values.items())
+        agent = escape(str(made.get("agent", "–")))
+        rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({escape(text)})</td></tr>'
+    return f'<div class="wide"><table id="table-hyper-parameters"><tbody>{rows}</tbody></table></div>'
+
+
+def readable(value: Any) -> str:
+    """A stored hyper-parameter in a line: objects as calls, None as "none", as files of experiments have it."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict) and "kind" in value:
+        parts = {name: readable(part) for name, part in value.items() if name not in ("kind", "items")}
+        if value["kind"] == "tuple":
+            return f"({', '.join(map(readable, value['items']))})"
+        return f"{value['kind']}({', '.join(f'{name} = {part}' for name, part in parts.items())})"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def versions(summary: Summary) -> str:
