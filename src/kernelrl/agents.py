@@ -283,7 +283,8 @@ class KernelAgent(Agent):
     def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         if self.representatives is None:
             return super()._deployed_actions(states, step)
-        return self._read_model(self._deployed_merged(), interface.READ_Q, states, step).argmax(axis=1)
+        q = self._read_model(self._deployed_merged(), interface.READ_Q, states, step)
+        return np.asarray(q.argmax(axis=1), np.int64)
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         if self.representatives is not None:

@@ -51,17 +51,17 @@ def play(agent: Agent, world: Any, horizon: int, seed: int, first: int, n: int) 
     states, streams, y = np.zeros((n, d)), np.zeros((n, 4), np.uint64), np.zeros(d)
     for k in range(n):
         reset(world, episode_seed(seed, FIRST + first + k), streams[k], states[k])
-    playing = np.arange(n)
+    playing = list(range(n))
     for h in range(horizon):
-        going = []
-        for k, action in zip(playing, agent._deployed_actions(states[playing], h).tolist(), strict=True):
+        actions, going = agent._deployed_actions(states[playing], h).tolist(), []
+        for k, action in zip(playing, actions, strict=True):
             reward, terminated, truncated = advance(world, streams[k], states[k], action, y)
             returns[k] += reward
             states[k] = y
             if not (terminated or truncated):
                 going.append(k)
-        playing = np.array(going, np.int64)
-        if not going:
+        playing = going
+        if not playing:
             break
     return returns
 

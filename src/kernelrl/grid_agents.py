@@ -278,7 +278,7 @@ class AdaptiveQL(Baseline):
         return new_adaptive_ql(horizon, actions, split_first, random, low, high, optimism, stream)
 
     def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        return self._read_model(self._model, interface.READ_Q, states, step).argmax(axis=1)
+        return np.asarray(self._read_model(self._model, interface.READ_Q, states, step).argmax(axis=1), np.int64)
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         return int(self._deployed_actions(state[None], step)[0])
