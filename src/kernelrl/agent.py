@@ -19,20 +19,13 @@ import numpy.typing as npt
 from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
+from kernelrl.envs.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, time_limit
 from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.guarantees import next_check
 from kernelrl.history import History
 from kernelrl.monitor import Monitor, Watched
 from kernelrl.progress import Interrupts, Progress
-from kernelrl.rollout import (
-    SLACK,
-    GymEnvironment,
-    compiled_dynamics,
-    compiled_horizon,
-    run_compiled,
-    run_episodes,
-    time_limit,
-)
+from kernelrl.rollout import SLACK, run_compiled, run_episodes
 
 __all__ = ["AGENTS", "Agent", "load"]
 

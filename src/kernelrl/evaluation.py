@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.core.stream import episode_seed
+from kernelrl.envs.adapter import GymEnvironment
 from kernelrl.envs.interface import advance, reset
-from kernelrl.rollout import GymEnvironment
 
 if TYPE_CHECKING:
     from kernelrl.agent import Agent

@@ -1,7 +1,7 @@
 """The two verbs of an environment: `reset` and `advance`.
 
 An environment with compiled dynamics is a NamedTuple of its parameters with a compiled function for each verb. A
-Gymnasium environment that is not ours is wrapped in a `GymEnvironment` (see `kernelrl.rollout`), whose functions are
+Gymnasium environment that is not ours is wrapped in a `GymEnvironment` (see `adapter`), whose functions are
 plain Python. The loop that runs episodes calls the verbs and does not know the difference.
 """
 

@@ -36,8 +36,8 @@ from scipy.special import roots_hermitenorm
 
 from kernelrl.core.compile import cache_dir
 from kernelrl.envs import ENVIRONMENTS
+from kernelrl.envs.adapter import compiled_dynamics, time_limit
 from kernelrl.envs.motion import Motion
-from kernelrl.rollout import compiled_dynamics, time_limit
 
 __all__ = ["OptimalValues", "motion_of", "solve", "solve_command"]
 

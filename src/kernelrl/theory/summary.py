@@ -53,7 +53,7 @@ def summarise(
     kernel: str | Kernel = "gaussian", stationary: bool = True, lipschitz: tuple[float, float] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The numbers that `command` prints; see there."""
-    from kernelrl.rollout import time_limit
+    from kernelrl.envs.adapter import time_limit
 
     if isinstance(episodes, bool) or episodes != int(episodes) or episodes < 1:
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
