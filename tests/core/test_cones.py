@@ -51,11 +51,11 @@ class World:
         self.space = self.tips.settings.space
         self.height = np.full(cones, R)
         self.settled = np.zeros(points, bool)
-        number = np.full(points, -1)
+        number = np.full(points, -1, np.int32)
         self.fresh = np.zeros(self.points.chunks, bool)
         self.claims = Claims(
             self.tips.spread(self.height), self.tips.spread(np.full(cones, VOID), VOID),
-            self.tips.spread(np.full(cones, -1), -1), self.points.spread(np.full(points, R), R),
+            self.tips.spread(np.full(cones, -1, np.int32), -1), self.points.spread(np.full(points, R), R),
             self.points.spread(number, -1), self.points.spread(np.stack([number, number]), -1),
         )  # fmt: skip
         self.searches = 0

@@ -53,7 +53,7 @@ class KernelExact(NamedTuple):
     # Interpolation only, see `kernelrl.core.cones`:
     height: np.ndarray  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it
     slack: np.ndarray  # (rows, chunks of S, WIDTH)
-    first: np.ndarray  # (rows, chunks of S, WIDTH)
+    first: np.ndarray  # (rows, chunks of S, WIDTH) int32, like owner and links, of which there are many
     M: np.ndarray  # (A, rows, chunks of Y, WIDTH) min(R_h, lowest cone) at y
     owner: np.ndarray  # (A, rows, chunks of Y, WIDTH) slot of that cone in S, or -1
     links: np.ndarray  # (A, rows, 2, chunks of Y, WIDTH)
@@ -78,8 +78,8 @@ def new_kernel_exact(settings, stream, low, high, cell, cone_cell):
         payload(E, each), payload(E, each, rows), payload(E, each, rows, fill=math.inf),
         np.full((rows, number_of_chunks(E)), math.inf), np.zeros((rows, number_of_chunks(E)), np.bool_),
         payload(S, dtype=np.int64, fill=-1), payload(S, rows * some), payload(S, rows * some, fill=VOID),
-        payload(S, rows * some, dtype=np.int64, fill=-1), payload(Y, A * some, rows),
-        payload(Y, A * some, rows, dtype=np.int64), payload(Y, A * some, rows, 2, dtype=np.int64),
+        payload(S, rows * some, dtype=np.int32, fill=-1), payload(Y, A * some, rows),
+        payload(Y, A * some, rows, dtype=np.int32), payload(Y, A * some, rows, 2, dtype=np.int32),
         np.zeros((5, max(d, A, H))), np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
         payload(E, 2 if settings.bonus >= JOINT else 0, each),
     )  # fmt: skip

@@ -40,11 +40,11 @@ def claim(claims, y, s, value):
     """Make cone `s` (or -1, nobody) the owner of point `y`, where it has height `value`."""
     M, owner, links, first, slack = claims.M, claims.owner, claims.links, claims.first, claims.slack
     chunk, place = y // WIDTH, y % WIDTH
-    before = owner[chunk, place]
+    before = np.int64(owner[chunk, place])
     if before >= 0:
         i, j = before // WIDTH, before % WIDTH
         slack[i, j] = min(slack[i, j], M[chunk, place] - value)
-        after, previous = links[AFTER, chunk, place], links[BEFORE, chunk, place]
+        after, previous = np.int64(links[AFTER, chunk, place]), np.int64(links[BEFORE, chunk, place])
         if previous >= 0:
             links[AFTER, previous // WIDTH, previous % WIDTH] = after
         else:
@@ -53,7 +53,7 @@ def claim(claims, y, s, value):
             links[BEFORE, after // WIDTH, after % WIDTH] = previous
     if s >= 0:
         i, j = s // WIDTH, s % WIDTH
-        after = first[i, j]
+        after = np.int64(first[i, j])
         links[AFTER, chunk, place], links[BEFORE, chunk, place] = after, -1
         if after >= 0:
             links[BEFORE, after // WIDTH, after % WIDTH] = y
@@ -104,11 +104,11 @@ def sink(claims, s, by, fresh):
     """Let cone `s` fall with the points that it owns; `fresh` (chunks of Y,) is set where M changed."""
     claims.height[s // WIDTH, s % WIDTH] -= by
     claims.slack[s // WIDTH, s % WIDTH] -= by
-    y = claims.first[s // WIDTH, s % WIDTH]
+    y = np.int64(claims.first[s // WIDTH, s % WIDTH])
     while y >= 0:
         claims.M[y // WIDTH, y % WIDTH] -= by
         fresh[y // WIDTH] = True
-        y = claims.links[AFTER, y // WIDTH, y % WIDTH]
+        y = np.int64(claims.links[AFTER, y // WIDTH, y % WIDTH])
 
 
 @inner
@@ -136,12 +136,12 @@ def search(Y, space, which, u, s, L, R, claims, fresh):
 @inner
 def leave(claims, s, R, queue, count):
     """Before cone `s` rises: raise M to R at the points that it owns, and append their slots to `queue`."""
-    y = claims.first[s // WIDTH, s % WIDTH]
+    y = np.int64(claims.first[s // WIDTH, s % WIDTH])
     while y >= 0:
         queue[count] = y
         count += 1
         claim(claims, y, -1, R)
-        y = claims.first[s // WIDTH, s % WIDTH]
+        y = np.int64(claims.first[s // WIDTH, s % WIDTH])
     return count
 
 
