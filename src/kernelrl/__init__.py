@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from kernelrl import presets as presets
     from kernelrl import schedules as schedules
     from kernelrl import theory as theory
-    from kernelrl.agent import Agent, load
+    from kernelrl.agent import Agent
     from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
     from kernelrl.core import bonuses, kernels, metrics
     from kernelrl.grid_agents import UCBVI, AdaptiveQL, GreedyUCBVI, OptQL
     from kernelrl.history import History
+    from kernelrl.loading import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,7 +50,7 @@ _WHERE = {
     "OptQL": "kernelrl.grid_agents",
     "RandomAgent": "kernelrl.agents",
     "UCBVI": "kernelrl.grid_agents",
-    "load": "kernelrl.grid_agents",
+    "load": "kernelrl.loading",
 }
 _MODULES = {
     "bonuses": "kernelrl.core.bonuses",

@@ -27,7 +27,7 @@ from kernelrl.monitor import Monitor, Watched
 from kernelrl.progress import Interrupts, Progress
 from kernelrl.rollout import SLACK, run_compiled, run_episodes
 
-__all__ = ["AGENTS", "Agent", "load"]
+__all__ = ["AGENTS", "Agent"]
 
 AGENTS: dict[str, type[Agent]] = {}
 Floats = npt.NDArray[np.float64]
@@ -430,33 +430,6 @@ class Agent:
                 f"{name} must lie in the box from {self._low} to {self._high}, got {x[outside.any(axis=1)][0]}"
             )
         return np.clip(x, self._low, self._high)
-
-
-def load(path: str | os.PathLike[str], **functions: Any) -> Agent:
-    """The agent that `save` wrote to `path`.
-
-    Hyper-parameters that are functions of the user's own and cannot be imported, such as a metric defined in a script,
-    must be given again: `kernelrl.load(path, metric=…)`.
-    """
-    header, arrays = storage.read_file(path)
-    name, stored = header.get("agent"), header.get("hyper_parameters", {})
-    if name not in AGENTS:
-        raise ValueError(f"path: {path} holds an agent of class {name!r}, which this version of kernelrl does not have")
-    cls = AGENTS[name]
-    for key in functions:
-        if key not in cls._hyper_parameters:
-            raise TypeError(f"{key} is not a hyper-parameter of {name}")
-        if not storage.holds_function(stored.get(key)):
-            raise TypeError(f"{key} was saved with the agent in {path} and cannot be changed on loading; leave it out")
-    agent = cls(**{key: functions[key] if key in functions else storage.decode(stored[key]) for key in stored})
-    if "started" in header:
-        try:
-            agent._restore(header["started"], arrays)
-        except KeyError as error:
-            raise ValueError(f"path: {path} is damaged: {error} is missing") from error
-        except ValueError as error:
-            raise ValueError(f"path: {path} is damaged: {error}") from error
-    return agent
 
 
 def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agent import Agent, Floats, load, whole_number
-from kernelrl.agents import REPLAN
+from kernelrl.agent import Agent, Floats, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.adaptive_ql import VALUE, VISITS, leaves, new_adaptive_ql
 from kernelrl.algorithms.greedy_ucbvi import new_greedy_ucbvi
@@ -26,8 +25,9 @@ from kernelrl.core.optimism import (
     width_of_optql,
     width_of_ucbvi,
 )
+from kernelrl.kernel_agent import REPLAN
 
-__all__ = ["UCBVI", "AdaptiveQL", "GreedyUCBVI", "OptQL", "Partition", "load"]
+__all__ = ["UCBVI", "AdaptiveQL", "GreedyUCBVI", "OptQL", "Partition"]
 
 MOST_DIMENSIONS = 12  # a ball splits into 2^d
 

@@ -24,7 +24,6 @@ import polars
 
 from kernelrl import __version__
 from kernelrl.agent import Agent
-from kernelrl.agent import load as load_agent
 from kernelrl.envs.adapter import compiled_dynamics
 from kernelrl.experiments.config import AgentEntry, Environment
 from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
@@ -40,6 +39,7 @@ from kernelrl.experiments.store import (
     write_history,
 )
 from kernelrl.files import write_json
+from kernelrl.loading import load as load_agent
 
 __all__ = ["Job", "compile_key", "learn", "snapshot_episodes", "warm"]
 
