@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
+from algorithms.test_bonuses_against_naive import compare as compare_bonuses
 from pairs import KERNELS, compare
+from theory.test_certificates import compare_bounds
 
 SMALL = {"transitions": 24, "checks": 1}
 
@@ -40,6 +42,21 @@ def test_representatives(lipschitz, stationary, greedy):
 @pytest.mark.parametrize("greedy", [False, True])
 def test_another_kernel_and_metric(greedy):
     compare(greedy, kernel=KERNELS["compact"], lipschitz=0.5, d=3, **SMALL)
+
+
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("merge", [None, 0.0613])
+@pytest.mark.parametrize("name", ["full, anytime", "joint", "self-normalised"])
+def test_bonuses_of_the_theory(name, merge, greedy):
+    scale = 0.005 if name.startswith("full") else 0.1
+    compare_bonuses(greedy, name, transitions=24, scale=scale, merge=merge)
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("merge", [None, 0.02])
+def test_certificates(merge, full):
+    _, _, lower, upper = compare_bounds(False, full, merge, 15, 1e-4 if full else 0.01)
+    assert (lower > 0.0).any() and (upper < 3).any()
 
 
 @pytest.mark.parametrize("H", [2, 40])

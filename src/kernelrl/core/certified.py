@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.core.bonuses import joint_bonus, lower_bonus
+from kernelrl.core.bonuses import count_sample, joint_bonus, lower_bonus
 from kernelrl.core.buckets import WIDTH, Buckets, add_point, new_buckets, number_of_chunks, payload
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.estimates import row_sums_at, spread_at
@@ -48,6 +48,7 @@ def new_certified(settings, samples, low, high, cell):
     lists = pools * settings.actions
     S = new_buckets(lists, low, high, cell)
     S = new_buckets(lists, low, high, cell, chunks=N // WIDTH + min(N, S.ends[0].size) + 1)
+    settings = settings._replace(progress=np.zeros_like(settings.progress))  # the agent may not have planned on all
     certified = Certified(
         settings, samples, S, np.zeros(N, np.int64), payload(S, rows, 2), payload(S, 2),
         np.zeros((2, number_of_chunks(S))), np.zeros(2),
@@ -58,12 +59,13 @@ def new_certified(settings, samples, low, high, cell):
 
 @compiled
 def fill_certified(certified):
-    """Put all samples into S."""
+    """Put all samples into S, and count them."""
     samples, G = certified.samples, certified.G
     for t in range(certified.slot.size):
         which = action_list(certified.settings, samples.labels[STEP, t], samples.labels[ACTION, t])
         s = add_point(certified.S, which, samples.states[0, t])
         certified.slot[t] = s
+        count_sample(certified.settings, samples.labels[STEP, t])
         for r in range(G.shape[0]):
             for side in range(2):
                 G[r, side, s // WIDTH, s % WIDTH] = samples.reward[t]
