@@ -12,12 +12,11 @@ import concurrent.futures
 import multiprocessing
 
 import numpy as np
-from scipy import stats
 
 import kernelrl as krl
 from _common import environment, report
+from kernelrl.evaluation import t_interval
 
-V_STAR = 2.925  # at the start, in both rooms
 FOLD = krl.metrics.Folded(krl.envs.twin_rooms_fold)
 FOLD_BOX = krl.metrics.Folded(krl.envs.twin_rooms_fold, krl.metrics.Lp(2, scale="box"))
 # Chosen on seed 100, reported on 0, 1, …
@@ -48,6 +47,7 @@ def main():
     parser.add_argument("--only", choices=SETTINGS, action="append")
     options = parser.parse_args()
     K, rows = options.episodes, []
+    ceiling = K * krl.envs.solve(environment()).start_value
     tasks = [(cls, name) for name in options.only or SETTINGS for cls in ("KernelUCBVI", "GreedyKernelUCBVI")]
     for task in tasks:
         total(*task, 1, 0)  # compiled once, before the workers need it
@@ -57,15 +57,15 @@ def main():
         runs = {task: [pool.submit(total, *task, K, seed) for seed in seeds] for task in tasks}
         for (cls, name), futures in runs.items():
             rewards, times, numbers = (np.array(values) for values in zip(*(f.result() for f in futures), strict=True))
-            spread = stats.t.ppf(0.975, len(rewards) - 1) * rewards.std(ddof=1) / np.sqrt(len(rewards))
+            low, high = t_interval(rewards)
             rows.append({
                 "agent": cls, "setting": name, "seeds": len(rewards), "total reward": float(rewards.mean()),
-                "± (95 %)": float(spread), "of K·V*": float(rewards.mean() / (K * V_STAR)),
+                "± (95 %)": (high - low) / 2, "of K·V*": float(rewards.mean() / ceiling),
                 "lowest": float(rewards.min()), "highest": float(rewards.max()), "seconds a run": float(times.mean()),
                 "representatives": float(numbers.mean()),
             })  # fmt: skip
             print(rows[-1], flush=True)
-    report("learning", f"Total reward in {K} episodes of TwinRooms, K·V* = {K * V_STAR:.0f}", rows)
+    report("learning", f"Total reward in {K} episodes of TwinRooms, K·V* = {ceiling:.0f}", rows)
 
 
 if __name__ == "__main__":

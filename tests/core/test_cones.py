@@ -14,9 +14,9 @@ from kernelrl.core.buckets import WIDTH
 from kernelrl.core.cones import AFTER, BEFORE, MARGIN, VOID, Claims
 from pools import CASES, LISTS, Pool
 
-claim, forget_slack, leave, lowest_cone, search, settle, sink = (
+claim, forget_slack, lowest_cone, rise, search, settle, sink = (
     callable_from_python(getattr(module, name))
-    for name in ("claim", "forget_slack", "leave", "lowest_cone", "search", "settle", "sink")
+    for name in ("claim", "forget_slack", "lowest_cone", "rise", "search", "settle", "sink")
 )
 
 each_case = pytest.mark.parametrize("case", CASES)
@@ -76,10 +76,10 @@ class World:
         if not self.mine()[i] or height == before:
             return
         if height < before:
-            sink(self.claims, s, before - height, self.fresh)
+            sink(self.claims, s, height, self.fresh)
         else:
-            orphans = leave(self.claims, s, R, queue, 0)
-        self.height[i] = self.claims.height[s // WIDTH, s % WIDTH] = height
+            orphans = rise(self.claims, s, height, R, queue, 0)
+        self.height[i] = height
         if orphans:
             forget_slack(self.tips.buckets, WHICH, self.claims.slack)
         if height < R and self.claims.slack[s // WIDTH, s % WIDTH] < 0:

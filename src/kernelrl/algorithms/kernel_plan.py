@@ -10,7 +10,7 @@ import numpy as np
 from kernelrl.core.bonuses import JOINT, count_sample
 from kernelrl.core.buckets import WIDTH, add_point, all_chunks, found, point_at, size_of
 from kernelrl.core.compile import inner
-from kernelrl.core.cones import Claims, claim, forget_slack, leave, lowest_cone, search, settle, sink
+from kernelrl.core.cones import Claims, claim, forget_slack, lowest_cone, rise, search, settle, sink
 from kernelrl.core.estimates import (
     add_change,
     add_spread,
@@ -240,25 +240,26 @@ def moved_cones(S, which, R, Q, height, touched, queue):
 
 
 @inner
-def move_cones(settings, S, Y, tip, h, a, u, Q, claims, touched, fresh, queues):
-    """Bring the cones of (h, a) up to date with Q̃; `u` (d,) is scratch."""
+def move_cones(model, h, a):
+    """Bring the cones of (h, a) up to date with Q̃."""
+    settings, S, Y, queues, r = model.settings, model.S, model.Y, model.queues, row(model.settings, h)
     R, L, space = np.float64(settings.horizon - h), settings.lipschitz[h], settings.space
-    which, there = action_list(settings, h, a), pool(settings, h)
-    count = moved_cones(S, which, R, Q, claims.height, touched, queues[0])
+    which, there, claims = action_list(settings, h, a), pool(settings, h), claims_of(model, r, a)
+    Q, fresh, u = model.Q[0, r], model.fresh[r], model.scratch[0, : model.samples.states.shape[2]]
+    count = moved_cones(S, which, R, Q, claims.height, model.touched[r], queues[0])
     orphans = 0
     for i in range(count):
         s = queues[0, i]
-        height, before = min(R, Q[s // WIDTH, s % WIDTH]), claims.height[s // WIDTH, s % WIDTH]
-        if height < before:
-            sink(claims, s, before - height, fresh)
+        height = min(R, Q[s // WIDTH, s % WIDTH])
+        if height < claims.height[s // WIDTH, s % WIDTH]:
+            sink(claims, s, height, fresh)
         else:
-            orphans = leave(claims, s, R, queues[1], orphans)
-        claims.height[s // WIDTH, s % WIDTH] = height
+            orphans = rise(claims, s, height, R, queues[1], orphans)
     if orphans > 0:
         forget_slack(S, which, claims.slack)
     for i in range(count):
         s = queues[0, i]
-        height, y = claims.height[s // WIDTH, s % WIDTH], tip[s // WIDTH, s % WIDTH]
+        height, y = claims.height[s // WIDTH, s % WIDTH], model.tip[s // WIDTH, s % WIDTH]
         # A cone that is not the lowest at its own tip is nowhere the lowest, by the triangle inequality.
         beaten = y >= 0 and claims.owner[y // WIDTH, y % WIDTH] != s and claims.M[y // WIDTH, y % WIDTH] <= height
         if height < R and claims.slack[s // WIDTH, s % WIDTH] < 0.0 and not beaten:
@@ -297,7 +298,7 @@ def go_back(model, h):
             model.Y, pool(settings, h + 1), model.V[above], model.P[above], model.fresh[above], model.queues[0]
         )
         pass_on(model, h, count)
-    E, u = model.S if settings.interpolate else model.Y, model.scratch[0, : model.samples.states.shape[2]]
+    E = model.S if settings.interpolate else model.Y
     for a in range(A):
         which, k = entry_list(settings, h, a)
         if settings.bonus >= JOINT:
@@ -311,10 +312,7 @@ def go_back(model, h):
         )  # fmt: skip
     if h > 0 and settings.interpolate:
         for a in range(A):
-            move_cones(
-                settings, model.S, model.Y, model.tip, h, a, u, model.Q[0, r], claims_of(model, r, a),
-                model.touched[r], model.fresh[r], model.queues,
-            )  # fmt: skip
+            move_cones(model, h, a)
         best_of_actions(model.Y, pool(settings, h), R, model.M, r, model.V[r], model.fresh[r])
     elif h > 0:
         copy_flags(model.Y, pool(settings, h), model.touched[r], model.fresh[r])

@@ -17,7 +17,7 @@ from kernelrl.core.buckets import WIDTH, all_chunks, distances_in, found, near, 
 from kernelrl.core.compile import inner
 from kernelrl.core.interpolation import cone_radius, is_below
 
-__all__ = ["VOID", "Claims", "claim", "forget_slack", "leave", "lowest_cone", "search", "settle", "sink"]
+__all__ = ["VOID", "Claims", "claim", "forget_slack", "lowest_cone", "rise", "search", "settle", "sink"]
 
 AFTER, BEFORE = range(2)
 MARGIN = 0.05
@@ -100,9 +100,10 @@ def settle(S, space, which, u, y, L, R, claims):
 
 
 @inner
-def sink(claims, s, by, fresh):
-    """Let cone `s` fall with the points that it owns; `fresh` (chunks of Y,) is set where M changed."""
-    claims.height[s // WIDTH, s % WIDTH] -= by
+def sink(claims, s, height, fresh):
+    """Let cone `s` fall to `height` with the points that it owns; `fresh` (chunks of Y,) is set where M changed."""
+    by = claims.height[s // WIDTH, s % WIDTH] - height
+    claims.height[s // WIDTH, s % WIDTH] = height
     claims.slack[s // WIDTH, s % WIDTH] -= by
     y = np.int64(claims.first[s // WIDTH, s % WIDTH])
     while y >= 0:
@@ -134,8 +135,9 @@ def search(Y, space, which, u, s, L, R, claims, fresh):
 
 
 @inner
-def leave(claims, s, R, queue, count):
-    """Before cone `s` rises: raise M to R at the points that it owns, and append their slots to `queue`."""
+def rise(claims, s, height, R, queue, count):
+    """Let cone `s` rise to `height`: M is R at the points that it owned, and their slots are appended to `queue`."""
+    claims.height[s // WIDTH, s % WIDTH] = height
     y = np.int64(claims.first[s // WIDTH, s % WIDTH])
     while y >= 0:
         queue[count] = y

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelrl.core.buckets import lengthen
-from kernelrl.core.compile import inner
+from kernelrl.core.compile import compiled, inner
 from kernelrl.core.representatives import list_of
 from kernelrl.core.rows import COLUMNS, SUMS_AT_ONCE, add_rows_to_all
 
@@ -47,7 +47,7 @@ def new_groups(capacity, columns):
     )  # fmt: skip
 
 
-@inner
+@compiled
 def entries_needed(near, number, coming):
     """How many entries the groups may need when `coming` representatives join `number` others."""
     return near.used[1] + 2 * coming * (number + coming)
@@ -61,7 +61,7 @@ def group_room(groups, near, number, coming):
 
 def grow_groups(groups, capacity, near, number, coming):
     """The same groups with that room, for at most `capacity` representatives."""
-    entries = max(groups.index.size, 2 * (int(near.used[1]) + 2 * coming * (number + coming)))
+    entries = max(groups.index.size, 2 * entries_needed(near, number, coming))
     return groups._replace(
         member=lengthen(groups.member, capacity, 0, -1),
         start=lengthen(groups.start, capacity + 1, 0),
