@@ -75,7 +75,7 @@ def test_unbounded_states(cls, high):
         ({"bonus": "hoeffding"}, "^total_episodes: bonus=.*give total_episodes=…"),
         ({"total_episodes": 0}, "^total_episodes must be a whole number of at least 1, got 0"),
         ({"horizon": 0}, "^horizon must be a whole number of at least 1"),
-        ({"reward_range": (1, 0)}, "^reward_range must be two finite numbers"),
+        ({"reward_range": (1, 0)}, "^reward_range must be .*two finite numbers"),
     ],
 )
 def test_options(cls, options, message):

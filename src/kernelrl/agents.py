@@ -40,7 +40,7 @@ class KernelUCBVI(KernelAgent):
         hindsight: a new representative sees the samples before it; False is what the authors' program does.
         far: a state far from all representatives reads as "self" or, as in the authors' program, as the "nearest" one.
         caps: values are capped by what "remaining" steps can bring or, as in the authors' program, by the "horizon".
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         replan: "episode", "step" or "doubling".
     """
 
@@ -52,7 +52,7 @@ class KernelUCBVI(KernelAgent):
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] = (0.0, 1.0), replan: str = "episode",
+        reward_range: tuple[float, float] | str = "auto", replan: str = "episode",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
@@ -60,14 +60,21 @@ class KernelUCBVI(KernelAgent):
         )  # fmt: skip
         self.replan = one_of("replan", replan, REPLAN)
 
-    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
-        # C and T of all pairs hang on the weights: the next plan takes in all samples anew.
+    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
+        # C and T of all pairs hang on the weights: the next plan takes in all samples again.
         (low, high), (weights, cones) = self._box, self._cells(settings)
         anew = new_kernel_exact(settings, model.stream, low, high, weights, cones)
         anew = anew._replace(samples=model.samples)
         anew.planned[1] = model.planned[1]
         while not interface.has_room(anew):
             anew = interface.grow(anew)
+        return anew
+
+    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
+        anew = self._exact_with_settings(model, settings)
+        plans, anew.planned[1] = int(anew.planned[1]), 0  # so that this plans, whatever `replan` says
+        interface.begin_episode(anew)
+        anew.planned[1] = plans + 1
         return anew
 
 
@@ -86,7 +93,7 @@ class GreedyKernelUCBVI(KernelAgent):
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] = (0.0, 1.0),
+        reward_range: tuple[float, float] | str = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
@@ -98,8 +105,11 @@ class GreedyKernelUCBVI(KernelAgent):
                 "since no state is visited twice; give lipschitz=… or representatives=…"
             )
 
-    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
         return model._replace(settings=settings)
+
+    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
+        return interface.rescaled(model, settings, keep)
 
 
 class RandomAgent(Agent):
@@ -107,12 +117,12 @@ class RandomAgent(Agent):
 
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
     """
 
     _hyper_parameters = ("horizon", "reward_range")
 
-    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0)) -> None:
+    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
         super().__init__(horizon, reward_range)
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:

@@ -21,7 +21,16 @@ from kernelrl.core.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
 from kernelrl.theory.kernel_constants import qualifying_kernels
 
-__all__ = ["bonus_settings", "bounds", "certify", "check_bonus", "check_certificate", "next_check", "start_gap"]
+__all__ = [
+    "bonus_settings",
+    "bounds",
+    "certify",
+    "check_bonus",
+    "check_certificate",
+    "check_order",
+    "next_check",
+    "start_gap",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -113,7 +122,17 @@ def bounds(certified: Certified | CertifiedMerged, u: Floats) -> tuple[float, fl
     return float(out[0]), float(out[1])
 
 
-def start_gap(certified: Certified | CertifiedMerged) -> float:
+def check_order(lower: float, upper: float, slack: float) -> None:
+    """Refuse bounds that have crossed, up to rounding and `slack`, in mapped units."""
+    if lower > upper + slack + 1e-9:
+        raise ValueError(
+            f"lipschitz: the data refute the constants, or the probability δ of failure has come true: the lower bound "
+            f"on V* exceeds the upper one by {lower - upper:.3g} times the width of reward_range; make the agent with "
+            "larger constants"
+        )
+
+
+def start_gap(certified: Certified | CertifiedMerged, slack: float) -> float:
     """The largest gap between the bounds at the start states of the last 32 episodes; infinite before the first."""
     if isinstance(certified, Certified):
         steps = certified.samples.labels[0, : certified.slot.size]
@@ -121,8 +140,10 @@ def start_gap(certified: Certified | CertifiedMerged) -> float:
     else:
         merged = certified.model.merged
         starts = merged.starts[: merged.clock[STARTED]]
-    gaps = (upper - lower for lower, upper in (bounds(certified, u) for u in np.unique(starts, axis=0)))
-    return max(gaps, default=math.inf)
+    found = [bounds(certified, u) for u in np.unique(starts, axis=0)]
+    for lower, upper in found:
+        check_order(lower, upper, slack)
+    return max((upper - lower for lower, upper in found), default=math.inf)
 
 
 def next_check(episodes: int) -> int:

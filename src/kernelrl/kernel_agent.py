@@ -14,7 +14,7 @@ from kernelrl import storage
 from kernelrl.agent import Agent, Floats, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.certified_merged import CertifiedMerged, new_certified_merged
-from kernelrl.algorithms.kernel_merged import KernelMerged, with_merged
+from kernelrl.algorithms.kernel_merged import ENDED, PENDING, KernelMerged, with_merged
 from kernelrl.algorithms.kernel_plan import STILL
 from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
 from kernelrl.core.bonuses import FULL, NONE, bonus_object
@@ -23,8 +23,17 @@ from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.merged import rebandwidth
 from kernelrl.core.metrics import embed, resolve_metric
-from kernelrl.core.samples import Settings, cell_widths, embedded_box
-from kernelrl.guarantees import bonus_settings, bounds, certify, check_bonus, check_certificate, start_gap
+from kernelrl.core.representatives import relist_cones
+from kernelrl.core.samples import TERMINATED, Settings, cell_widths, embedded_box
+from kernelrl.guarantees import (
+    bonus_settings,
+    bounds,
+    certify,
+    check_bonus,
+    check_certificate,
+    check_order,
+    start_gap,
+)
 
 __all__ = ["REPLAN", "KernelAgent"]
 
@@ -49,7 +58,8 @@ class KernelAgent(Agent):
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        max_representatives: int | None, hindsight: bool, far: str, caps: str, reward_range: tuple[float, float],
+        max_representatives: int | None, hindsight: bool, far: str, caps: str,
+        reward_range: tuple[float, float] | str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         self.bandwidth = bandwidth if callable(bandwidth) else check_bandwidth(bandwidth)
@@ -90,18 +100,36 @@ class KernelAgent(Agent):
                     raise ValueError(f"{name}: the bonus {self.bonus} holds with {name}={usual!r} only")
             if callable(self.bandwidth):
                 raise ValueError(f"bandwidth: the bonus {self.bonus} holds for one bandwidth, not for a schedule")
+            if self.reward_range == "auto":
+                raise ValueError(
+                    f"reward_range: the bonus {self.bonus} holds for a range of rewards that is known beforehand; give "
+                    "reward_range=(lowest, highest)"
+                )
         if callable(self.bandwidth) and not self.hindsight:
             raise ValueError(
                 "hindsight: with a bandwidth that changes, every representative must see all samples; leave hindsight "
                 "at True, or give one bandwidth"
             )
 
+    def _keeps_promises(self) -> bool:
+        return bool(bonus_object(self.bonus).code >= FULL)
+
     # ----------------------------------------------------------------------------------------------------- the model
+
+    def _mapped_lipschitz(self) -> Any:
+        """`lipschitz` for rewards mapped to [0, 1]: what is given is in the environment's units."""
+        width = self._range.width
+        if isinstance(self.lipschitz, tuple):
+            return self.lipschitz[0] / width, self.lipschitz[1]
+        if isinstance(self.lipschitz, list):
+            return [L / width for L in self.lipschitz]
+        return None if self.lipschitz is None else self.lipschitz / width
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, sigma: float) -> Settings:
         kernel = resolve_kernel(self.kernel)
         space = self.metric.space(low, high)
-        L = lipschitz_constants(self.lipschitz, horizon)
+        lipschitz = self._mapped_lipschitz()
+        L = lipschitz_constants(lipschitz, horizon)
         remaining = np.arange(horizon, 0, -1, dtype=float)
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
@@ -109,10 +137,10 @@ class KernelAgent(Agent):
             bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
             caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
-            replan=REPLAN.index(self.replan), space=space,
+            replan=REPLAN.index(self.replan), units=self._units, space=space,
             **bonus_settings(
                 self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, sigma,
-                self.regularization, self.lipschitz, L, self.stationary, self.representatives or 0.0,
+                self.regularization, lipschitz, L, self.stationary, self.representatives or 0.0,
             ),
         )  # fmt: skip
 
@@ -130,10 +158,7 @@ class KernelAgent(Agent):
         self._box = embedded_box(settings.space, low, high)
         if self.representatives is None:
             return type(self)._exact(settings, stream, *self._box, *self._cells(settings))
-        cone_reach = 0.0
-        if settings.interpolate:
-            with np.errstate(divide="ignore"):
-                cone_reach = float((settings.caps / settings.lipschitz).max())
+        cone_reach = reach_of_cones(settings)
         limit = self.max_representatives or np.iinfo(np.int64).max
         return type(self)._merged(
             settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded, self.hindsight,
@@ -160,22 +185,47 @@ class KernelAgent(Agent):
         sigma = self._bandwidth_of(k)
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
-            self._model = self._with_bandwidth(self._model, sigma)
+            settings = self._model.settings._replace(**self._smoothing(sigma))
+            self._model = self._with_settings(self._model, settings)
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
         return count
 
-    def _with_bandwidth(self, model: Any, sigma: float) -> Any:
-        """The model with all its data and another bandwidth."""
-        settings = model.settings._replace(**self._smoothing(sigma))
-        if self.representatives is not None:
-            merged = rebandwidth(settings, model.merged, settings.horizon)
-            return model._replace(settings=settings, merged=merged)
-        return self._exact_with_bandwidth(model, settings)
+    def _with_settings(self, model: Any, settings: Settings) -> Any:
+        """The model with all its data and another bandwidth or other Lipschitz constants."""
+        if self.representatives is None:
+            return self._exact_with_settings(model, settings)
+        merged = model.merged
+        if settings.inverse_sigma2 != model.settings.inverse_sigma2:
+            merged = rebandwidth(settings, merged, settings.horizon)
+        if settings.interpolate and not np.array_equal(settings.lipschitz, model.settings.lipschitz):
+            merged = merged._replace(reps=relist_cones(merged.reps, settings, reach_of_cones(settings)))
+        model = model._replace(settings=settings, merged=merged)
+        while not interface.has_room(model):
+            model = interface.grow(model)
+        return model
 
-    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
         raise NotImplementedError
+
+    def _rescaled(self, keep: float) -> Any:
+        settings = self._model.settings
+        L = lipschitz_constants(self._mapped_lipschitz(), settings.horizon)
+        settings = settings._replace(units=self._units, lipschitz=settings.lipschitz if L is None else L)
+        if self.representatives is not None:
+            return interface.rescaled(self._with_settings(self._model, settings), settings, keep)
+        return self._exact_rescaled(self._model, settings, keep)
+
+    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
+        raise NotImplementedError
+
+    def _capture(self) -> dict[str, Any]:
+        return super()._capture() | {"_sigma": self._sigma}
+
+    def _reinstate(self, captured: dict[str, Any]) -> None:
+        super()._reinstate(captured)
+        self._deployed = self._certified = None
 
     # ------------------------------------------------------------------------------------------------------- warnings
 
@@ -215,7 +265,7 @@ class KernelAgent(Agent):
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read(interface.READ_BONUSES, states, step)
+        return self._read_bonuses(states, step)
 
     @property
     def number_of_representatives(self) -> int:
@@ -223,7 +273,9 @@ class KernelAgent(Agent):
         return 0 if self.representatives is None else int(self._started().merged.reps.number[0])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
-        """(lower, upper) bounds on V*_1 at `state`, from all data, in mapped units of reward.
+        """(lower, upper) bounds on V*_1 at `state`, from all data.
+
+        They bound what the best policy collects from there, not what the policy to deploy does: see `policy_gap`.
 
         With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
         probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
@@ -238,12 +290,19 @@ class KernelAgent(Agent):
         lower, upper = bounds(certified, u)
         # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
         planned = interface.read_values(self._model, x, 0) + 2.0 * self._steps * STILL
-        return lower, float(min(upper, planned))
+        upper = float(min(upper, planned))
+        check_order(lower, upper, 2.0 * self._steps * STILL)
+        return self._in_own_units(lower, 0), self._in_own_units(upper, 0)
 
     def _certify(self) -> Certified | CertifiedMerged:
         from rich.console import Console
         from rich.progress import track
 
+        if isinstance(self.lipschitz, tuple) and self._has_terminated():
+            raise ValueError(
+                "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
+                f"from (λ_r, λ_p) = {self.lipschitz}; make the agent with L_h themselves, as a number or an array"
+            )
         if self.representatives is not None:
             number = self._samples_merged()
             if self._certified is None or self._certified[0] != number:
@@ -273,7 +332,18 @@ class KernelAgent(Agent):
         check_certificate("until_gap", self.bonus, self.bonus_scale)
 
     def _gap(self) -> float:
-        return start_gap(self._certify())
+        gap: float = start_gap(self._certify(), 2.0 * self._steps * STILL) * self._range.width
+        return gap
+
+    def _has_terminated(self) -> bool:
+        """Whether any sample ended its episode by a termination."""
+        if self.representatives is None:
+            samples = self._model.samples
+            return bool(samples.labels[TERMINATED, : samples.number[0]].any())
+        waiting = (
+            isinstance(self._model, KernelMerged) and self._model.pending[ENDED, : self._model.plans[PENDING]].any()
+        )
+        return bool(waiting or self._model.merged.ended.any())
 
     def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         if self.representatives is None:
@@ -339,6 +409,14 @@ def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
             "merge distance, or None to keep every sample"
         )
     return 2.0 * float(bandwidth.minimum)
+
+
+def reach_of_cones(settings: Settings) -> float:
+    """How far a cone can reach below the cap; 0 where values are not interpolated."""
+    if not settings.interpolate:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        return float((settings.caps / settings.lipschitz).max())
 
 
 def plan_all(deployed: Deployed, number: int) -> None:

@@ -70,4 +70,4 @@ def options(agent: str, name: str) -> dict[str, Any]:
     known = PRESETS.get(agent, {})
     if name not in known:
         raise ValueError(f"preset: {agent} has {', '.join(known) or 'none'}, not {name!r}")
-    return known[name]
+    return {"reward_range": (0.0, 1.0), **known[name]}

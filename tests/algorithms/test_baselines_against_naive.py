@@ -47,6 +47,7 @@ class Pair:
         self.H, self.A, self.kind, self.bins = H, A, kind, bins
         self.low, self.high = np.full(d, low), np.full(d, high)
         self.base, self.width = reward_range[0], reward_range[1] - reward_range[0]
+        nothing = -self.base / self.width
         each = (bins,) * d if isinstance(bins, int) else bins
         self.each = each
         X = n if each is None else math.prod(each)
@@ -56,10 +57,10 @@ class Pair:
         shared |= {"total_episodes": EPISODES, "reward_range": reward_range}
         if kind == "AdaptiveQL":
             self.agent = krl.AdaptiveQL(**shared, **options, lipschitz=lipschitz)
-            self.naive = NaiveAdaptiveQL(H, A, optimism, self.low, self.high, **options)
+            self.naive = NaiveAdaptiveQL(H, A, optimism, self.low, self.high, **options, nothing=nothing)
         else:
             self.agent = getattr(krl, kind)(**shared, **options, bins=bins)
-            self.naive = naive[kind](H, A, optimism, **options)
+            self.naive = naive[kind](H, A, optimism, **options, nothing=nothing)
         space = gym.spaces.Box(self.low, self.high, dtype=np.float64)
         if bins is None:
             space = gym.spaces.Discrete(n, start=first)
@@ -85,10 +86,15 @@ class Pair:
         for h in range(self.H):
             for name in ("counts", "bonuses", "q_values"):
                 expected = np.array([getattr(self.naive, name)(x, h) for x in places])
+                if name != "counts":
+                    expected = expected * self.width
+                if name == "q_values":
+                    expected = expected + self.base * (self.H - h)
                 actual = getattr(self.agent, name)(states, step=h)
                 assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} at step {h}")
-            expected = [self.naive.value(x, h) for x in places]
-            assert_allclose(self.agent.values(states, step=h), expected, rtol=TOLERANCE, err_msg=f"values at step {h}")
+            expected = [self.naive.value(x, h) * self.width + self.base * (self.H - h) for x in places]
+            actual = self.agent.values(states, step=h)
+            assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"values at step {h}")
         for i, x in enumerate(states[:4]):
             h = i % self.H
             assert self.agent.choose(x, h) in argmax_set(self.naive.q_values(places[i], h), TOLERANCE)
@@ -112,8 +118,8 @@ class Pair:
 
     def check_moved(self, states):
         for h in range(self.H):
-            values = self.agent.values(states, step=h)
-            assert (values < self.naive.optimism.cap(h) - 1e-3).any(), f"no value moved at step {h}"
+            cap = self.naive.optimism.cap(h) * self.width + self.base * (self.H - h)
+            assert (self.agent.values(states, step=h) < cap - 1e-3).any(), f"no value moved at step {h}"
 
 
 @st.composite
@@ -122,6 +128,7 @@ def options_of(draw, kind, d):
         "bonus": draw(st.sampled_from(["simplified", "simplified", "capped", "hoeffding"])),
         "bonus_scale": draw(st.sampled_from([0.0, 0.01, 0.3, 1.0])),
         "caps": draw(st.sampled_from(["remaining", "remaining", "horizon"])),
+        "reward_range": draw(st.sampled_from([(0, 1), (-1, 0), (-1, 1), (-2, 0)])),
     }
     if kind in ("UCBVI", "GreedyUCBVI"):
         chosen["stationary"] = draw(st.booleans())
@@ -244,7 +251,7 @@ def test_frozen_lake(kind, tmp_path):
             return y, r, terminated, truncated, info
 
     env = Recording(gym.make("FrozenLake-v1", desc=None, map_name="4x4", max_episode_steps=6))
-    agent = getattr(krl, kind)(bonus_scale=0.05)
+    agent = getattr(krl, kind)(bonus_scale=0.05, reward_range=(0, 1))
     agent.fit(env, 30, seed=1)
     agent.save(tmp_path / "agent.krl")
     agent = krl.load(tmp_path / "agent.krl")
@@ -273,7 +280,7 @@ def test_the_deployed_policy_becomes_optimal(kind, box):
     # AdaptiveQL is slow to tell apart places that it reaches once in a thousand episodes.
     env = Chain(box=box, slip=0.0 if kind == "AdaptiveQL" else 0.1)
     options = {"bonus_scale": 0.3} if kind == "AdaptiveQL" else {"bonus_scale": 0.1, "bins": 4 if box else None}
-    agent = getattr(krl, kind)(horizon=H, **options)
+    agent = getattr(krl, kind)(horizon=H, reward_range=(0, 1), **options)
     history = agent.fit(env, 4000, seed=0)
     optimal, V = np.zeros(env.n), np.zeros(env.n)
     for h in reversed(range(H)):

@@ -148,6 +148,7 @@ def test_objects_from_tables():
     joint = {
         "bonus": {"name": "joint", "delta": 0.1, "episodes": 50, "self_normalised": False},
         "lipschitz": [1.0] * 20,
+        "reward_range": [0, 1],
     }
     assert agent(bandwidth=0.1, **joint).bonus == krl.bonuses.Joint(0.1, 50, False)
     assert agent(bandwidth=0.1, bonus={"name": "simplified", "scale": 0.5}).bonus == krl.bonuses.Simplified(0.5)

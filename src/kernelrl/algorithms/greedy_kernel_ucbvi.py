@@ -30,9 +30,11 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.bonuses import count_sample
 from kernelrl.core.buckets import (
+    SIZE,
     WIDTH,
     Buckets,
     add_point,
@@ -41,6 +43,7 @@ from kernelrl.core.buckets import (
     found,
     grow_buckets,
     lengthen,
+    lists_of,
     more,
     near,
     new_buckets,
@@ -59,11 +62,13 @@ from kernelrl.core.samples import (
     append_sample,
     grow_samples,
     has_next,
+    lone_target,
     new_samples,
     pool,
     row,
     sample_room,
 )
+from kernelrl.core.units import mapped
 
 __all__ = ["GreedyExact", "new_greedy_exact"]
 
@@ -79,7 +84,7 @@ class GreedyExact(NamedTuple):
     Y: Buckets  # next states by pool
     V: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y)
     sample: np.ndarray  # (chunks of Y, WIDTH) slot of the sample in S
-    reward: np.ndarray  # (chunks of Y, WIDTH) its reward
+    reward: np.ndarray  # (chunks of Y, WIDTH) its reward, in the environment's units
     cones: Buckets  # states whose target lowered V_h, by step
     height: np.ndarray  # (chunks of cones, WIDTH) their targets Ṽ
     lowest: np.ndarray  # (chunks of cones,) the lowest of them
@@ -138,6 +143,39 @@ def grow_greedy(model):
             lowest=lengthen(model.lowest, chunks, 0, np.inf),
         )
     return model
+
+
+@rescaled.implement_plain(GreedyExact)
+def rescale_greedy(model, settings, keep):
+    H, old, new = settings.horizon, model.settings.units, settings.units
+    stationary, Y = settings.stationary, model.Y
+
+    def lowered(values, left):
+        return left - keep * (left - values)
+
+    # How many steps are left at the values of each row, or of each chunk.
+    rows = (H - np.arange(H))[:, None, None]
+    left = rows if stationary else (H - lists_of(Y))[None, :, None]
+    V = lowered(model.V, left)
+    by_cone = H - lists_of(model.cones)
+    # What G holds counts the sample's own step, too; of a sample without next state the reward alone changes units.
+    left = rows if stationary else (H - lists_of(model.S) // settings.actions)[None, :, None]
+    G = (model.G / old.factor + (old.low - new.low) * left) * new.factor
+    y = np.flatnonzero(np.arange(WIDTH) < Y.chain[SIZE][:, None])
+    s, reward = model.sample.reshape(-1)[y], model.reward.reshape(-1)[y]
+    for r in range(len(G)):
+        if r + 1 < H or not stationary:
+            following = V[r + 1 if stationary else 0].reshape(-1)[y]
+            G[r].reshape(-1)[s] = (reward - new.low) * new.factor + following
+    model.memo[:] = -1.0
+    return model._replace(
+        settings=settings,
+        G=G,
+        V=V,
+        height=lowered(model.height, by_cone[:, None]),
+        lowest=lowered(model.lowest, by_cone),
+        floor=lowered(model.floor, H - np.arange(H)),
+    )
 
 
 @begin_episode.implement(GreedyExact)
@@ -220,7 +258,7 @@ def lower(model, u, h, target):
             if value < V[chunk, place]:
                 V[chunk, place] = value
                 s = model.sample[chunk, place]
-                G[s // WIDTH, s % WIDTH] = model.reward[chunk, place] + value
+                G[s // WIDTH, s % WIDTH] = mapped(settings.units, model.reward[chunk, place]) + value
 
 
 @observe.implement(GreedyExact)
@@ -234,7 +272,8 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     count_sample(settings, h)
     s = add_point(model.S, action_list(settings, h, action), u)
     for r in range(model.G.shape[0]):
-        model.G[r, s // WIDTH, s % WIDTH] = reward
+        level = r if settings.stationary else h
+        model.G[r, s // WIDTH, s % WIDTH] = lone_target(settings, level, reward, terminated)
     model.arrival[0] = -1
     if not has_next(settings, h, terminated):
         return
@@ -246,7 +285,7 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     for level in range(first, last + 1):
         value = value_at(model.settings, model.cones, model.height, model.lowest, model.floor, v, level)
         model.V[row(settings, level), y // WIDTH, y % WIDTH] = value
-        model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = reward + value
+        model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = mapped(settings.units, reward) + value
 
 
 @read_q.implement(GreedyExact)

@@ -26,6 +26,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.algorithms.ucbvi import CountSettings, pool_of
 from kernelrl.core.compile import inner
@@ -57,9 +58,9 @@ class GridGreedyUCBVI(NamedTuple):
     best: np.ndarray  # (1,) the largest Q then
 
 
-def new_greedy_ucbvi(horizon, actions, stationary, random_ties, grid, optimism, stream):
+def new_greedy_ucbvi(horizon, actions, stationary, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, 0, random_ties, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, 0, random_ties, units, grid, optimism)
     counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
     V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
     return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
@@ -73,6 +74,13 @@ def has_room_greedy_ucbvi(model):
 @grow.implement_plain(GridGreedyUCBVI)
 def grow_greedy_ucbvi(model):
     return model._replace(counts=grow_counts(model.counts))
+
+
+@rescaled.implement_plain(GridGreedyUCBVI)
+def rescale_greedy_ucbvi(model, settings, keep):
+    cap = settings.optimism.cap[:, None]
+    model.memo[:] = -1
+    return model._replace(settings=settings, V=cap - keep * (cap - model.V))
 
 
 @begin_episode.implement(GridGreedyUCBVI)
@@ -89,7 +97,8 @@ def end_greedy_ucbvi(model):
 def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.counts, model.settings.actions, pool_of(model.settings, h), x, 0)
-    return targets(model.counts, model.settings.optimism, p, h, model.V[h + 1], q)
+    settings = model.settings
+    return targets(model.counts, settings.units, settings.optimism, p, h, model.V[h + 1], q)
 
 
 @choose.implement(GridGreedyUCBVI, inline=True)

@@ -31,6 +31,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.compile import inner
 from kernelrl.core.counts import (
@@ -48,6 +49,7 @@ from kernelrl.core.counts import (
 )
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
+from kernelrl.core.units import Units
 
 __all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of"]
 
@@ -62,6 +64,7 @@ class CountSettings(NamedTuple):
     stationary: bool
     replan: int
     random_ties: bool
+    units: Units
     grid: Grid
     optimism: Optimism
 
@@ -82,9 +85,9 @@ class GridUCBVI(NamedTuple):
     length: np.ndarray  # (H,) how many
 
 
-def new_ucbvi(horizon, actions, stationary, replan, random_ties, grid, optimism, stream):
+def new_ucbvi(horizon, actions, stationary, replan, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, replan, random_ties, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, replan, random_ties, units, grid, optimism)
     X, pools = grid.cells, 1 if stationary else horizon
     Q = np.empty((horizon, X, actions))
     Q[:] = untried(optimism)[:, None, None]
@@ -105,6 +108,23 @@ def has_room_ucbvi(model):
 @grow.implement_plain(GridUCBVI)
 def grow_ucbvi(model):
     return model._replace(counts=grow_counts(model.counts))
+
+
+@rescaled.implement_plain(GridUCBVI)
+def rescale_ucbvi(model, settings, keep):
+    model = model._replace(settings=settings)
+    counts, pools = model.counts, model.N.shape[0]
+    for h in range(settings.horizon):  # every visited cell must be computed again
+        pool = min(h, pools - 1)
+        cells = counts.cells[pool, : counts.visited[pool]]
+        model.queue[h, : cells.size] = cells
+        model.queued[h] = False
+        model.queued[h, cells] = True
+        model.length[h] = cells.size
+    plans, model.plans[0] = int(model.plans[0]), 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
+    model.plans[0] = plans + 1
+    return model
 
 
 @inner
@@ -140,9 +160,8 @@ def plan_step(model, h):
         x = np.int64(model.queue[h, i])
         model.queued[h, x] = False
         p = pair_of(counts, settings.actions, pool, x, 0)
-        value = min(
-            settings.optimism.cap[h], targets(counts, settings.optimism, p, h, model.V[h + 1], model.Q[h, x])
-        )  # fmt: skip
+        best = targets(counts, settings.units, settings.optimism, p, h, model.V[h + 1], model.Q[h, x])
+        value = min(settings.optimism.cap[h], best)
         if value != model.V[h, x]:
             model.V[h, x] = value
             if h > 0:

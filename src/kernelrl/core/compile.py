@@ -18,9 +18,9 @@ import os
 from pathlib import Path
 
 import numba
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
-__all__ = ["SUMS", "cache_dir", "compiled", "generic", "inner"]
+__all__ = ["SUMS", "cache_dir", "compiled", "generic", "in_both", "inner"]
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE_COMPILED = ("core", "algorithms", "envs", "rollout.py")  # nothing elsewhere may be compiled
@@ -63,6 +63,11 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False):
 
 
 inner = functools.partial(compiled, inner=True)
+
+
+def in_both(function):
+    """A function that compiled code compiles into itself, and that Python runs as it is."""
+    return register_jitable(**OPTIONS)(function)
 
 
 def generic(declaration=None, *, from_python=None):

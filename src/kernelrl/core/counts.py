@@ -7,7 +7,7 @@ rewards, and how often each successor y followed. From them
 
 Successors lie in blocks of BLOCK places, chained. A place not in use repeats the block's first successor with n(y) = 0:
 it costs an addition of nothing, which is less than a branch that cannot be foreseen. A terminal successor is not
-stored: its value is 0.
+stored but counted: its value is that of `units`. Rewards are summed raw and mapped to [0, 1] when they are used.
 """
 
 import math
@@ -17,6 +17,7 @@ import numpy as np
 
 from kernelrl.core.buckets import lengthen, more
 from kernelrl.core.compile import SUMS, compiled, inner
+from kernelrl.core.units import after_end, mapped_sum
 
 __all__ = [
     "BLOCK",
@@ -34,13 +35,13 @@ __all__ = [
 ]
 
 BLOCK = 8
-VISITS, REWARD, INVERSE, WIDTH = range(4)
+VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
 
 
 class Counts(NamedTuple):
     """What was seen. A pair's number is (pool·X + x)·A + a."""
 
-    pairs: np.ndarray  # (pools·X·A, 4) n, sum of rewards, 1/n, root/√n
+    pairs: np.ndarray  # (pools·X·A, 5) n, sum of rewards (raw), 1/n, root/√n, number of terminations
     first: np.ndarray  # (pools·X·A,) first block of successors, or -1
     successor: np.ndarray  # (blocks, BLOCK) y
     times: np.ndarray  # (blocks, BLOCK) n(y)
@@ -53,7 +54,7 @@ class Counts(NamedTuple):
 def new_counts(pools, X, A, room):
     """No transitions, and `room` blocks for successors."""
     return Counts(
-        np.zeros((pools * X * A, 4)), np.full(pools * X * A, -1, np.int32),
+        np.zeros((pools * X * A, 5)), np.full(pools * X * A, -1, np.int32),
         np.zeros((room, BLOCK), np.uint32), np.zeros((room, BLOCK)), np.full(room, -1, np.int32), np.zeros(2, np.int64),
         np.zeros((pools, X), np.int32), np.zeros(pools, np.int64),
     )  # fmt: skip
@@ -129,6 +130,8 @@ def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
     pair[REWARD] += r
     pair[INVERSE] = 1.0 / n
     pair[WIDTH] = root / math.sqrt(n)
+    if terminated:
+        pair[ENDED] += 1.0
     counts.number[1] += 1
     return not terminated and tally(counts, counts.first, p, y)
 
@@ -151,35 +154,44 @@ def untried(optimism):
 
 
 @inner
-def targets(counts, optimism, p, h, V, q):
+def total_of(counts, units, p, after, V):
+    """Σ m(r) + Σ V over the samples of pair `p`, for V (X,); a termination is worth `after`."""
+    pair = counts.pairs[p]
+    collected = mapped_sum(units, pair[REWARD], pair[VISITS]) + after * pair[ENDED]
+    return collected + expected(counts, np.int64(counts.first[p]), V)
+
+
+@inner
+def targets(counts, units, optimism, p, h, V, q):
     """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest."""
     share, limit = optimism.share[h], optimism.limit[h]
+    after = after_end(units, optimism.share.size, h)
     best = 0.0
     for a in range(q.size):
         pair = counts.pairs[p + a]
         if pair[VISITS] == 0.0:
             q[a] = max(optimism.cap[h], min(limit, optimism.root + share))
         else:
-            total = pair[REWARD] + expected(counts, np.int64(counts.first[p + a]), V)
+            total = total_of(counts, units, p + a, after, V)
             q[a] = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
         best = max(best, q[a])
     return best
 
 
 @compiled
-def plan_without_bonus(counts, V, Q):
+def plan_without_bonus(counts, units, V, Q):
     """Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h, into Q (H, X, A) and V (H+1, X), both zero before: the policy to deploy.
 
-    A pair never tried counts 0.
+    A pair never tried counts 0, the least there can be.
     """
     H, actions = Q.shape[0], Q.shape[2]
     for h in range(H - 1, -1, -1):
         pool = min(h, counts.visited.size - 1)  # one pool or one a step
+        after = after_end(units, H, h)
         for i in range(counts.visited[pool]):
             x = np.int64(counts.cells[pool, i])
             for a in range(actions):
                 p = pair_of(counts, actions, pool, x, a)
                 if counts.pairs[p, VISITS] > 0.0:
-                    total = counts.pairs[p, REWARD] + expected(counts, np.int64(counts.first[p]), V[h + 1])
-                    Q[h, x, a] = total * counts.pairs[p, INVERSE]
+                    Q[h, x, a] = total_of(counts, units, p, after, V[h + 1]) * counts.pairs[p, INVERSE]
                     V[h, x] = max(V[h, x], Q[h, x, a])

@@ -17,6 +17,7 @@ from kernelrl.core.bonuses import no_table
 from kernelrl.core.buckets import lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.metrics import embed
+from kernelrl.core.units import Units, after_end, mapped
 
 __all__ = [
     "ACTION",
@@ -30,6 +31,7 @@ __all__ = [
     "embedded_box",
     "grow_samples",
     "has_next",
+    "lone_target",
     "new_samples",
     "pool",
     "row",
@@ -55,6 +57,7 @@ class Settings(NamedTuple):
     lipschitz: np.ndarray  # (H,) L_h
     caps: np.ndarray  # (H,) R_h, what values are capped at
     replan: int
+    units: Units
     space: Any
     table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing
     progress: np.ndarray  # (2, H) number of samples of each step's pool, and the epoch that its bonus is in
@@ -78,7 +81,7 @@ class Samples(NamedTuple):
 
     states: np.ndarray  # (2, N, d) x and y, embedded
     labels: np.ndarray  # (3, N) STEP, ACTION, TERMINATED
-    reward: np.ndarray  # (N,)
+    reward: np.ndarray  # (N,) in the environment's units
     number: np.ndarray  # (1,)
 
 
@@ -169,5 +172,14 @@ def action_list(settings, h, a):
 
 @inner
 def has_next(settings, h, terminated):
-    """Whether the next state of a sample of step `h` can be worth anything."""
+    """Whether a sample of step `h` is followed by a state whose value is planned."""
     return not terminated and (settings.stationary or h + 1 < settings.horizon)
+
+
+@inner
+def lone_target(settings, h, reward, terminated):
+    """m(r) and, after a termination, what the steps left are worth: G of a sample without next state at step `h`."""
+    target = mapped(settings.units, reward)
+    if terminated:
+        target += after_end(settings.units, settings.horizon, h)
+    return target

@@ -198,7 +198,7 @@ def unknown_arguments(environment: Environment) -> str:
 
 
 def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:
-    """V*_h in the started agent's units, (states, step) → (n,), for an entry with `monitor`; else None."""
+    """V*_h, (states, step) → (n,), for an entry with `monitor`; else None."""
     if not entry.monitor:
         return None
     name = env.spec.id if env.spec is not None else str(env)
@@ -209,14 +209,13 @@ def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> C
             f'agents "{entry.label}": monitor: the optimal values of {name} cannot be computed; leave monitor out '
             f"({error})"
         ) from error
-    H, (low, high) = optimal.horizon, agent.reward_range
+    H = optimal.horizon
     if agent._steps != H:
         raise ExperimentError(
             f'agents "{entry.label}": monitor: the optimal values of {name} are those of episodes of {H} steps, and '
             f"horizon is {agent._steps}; leave horizon or monitor out"
         )
-    # No episode ends early where V* is known, so that each step to go has its share of the lowest reward.
-    return lambda states, h: (optimal.values(states, h) - (H - h) * low) / (high - low)
+    return optimal.values
 
 
 def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> dict[str, Any]:
