@@ -20,6 +20,8 @@ from pathlib import Path
 import numba
 from numba.extending import overload, register_jitable
 
+from kernelrl.core.inner_code import InnerCompiler
+
 __all__ = ["SUMS", "cache_dir", "compiled", "generic", "in_both", "inner"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +33,7 @@ SUMS = {"reassoc", "nsz"}
 # Compiled code allocates no arrays, so it need not count references to them. Counting costs more than the work: two
 # atomic operations for each array of a NamedTuple, each time the tuple or a part of it is named.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
+INNER = {"pipeline_class": InnerCompiler}
 
 
 @functools.cache
@@ -57,7 +60,7 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False):
     options = {**OPTIONS, "fastmath": fastmath, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache_dir())
     try:
-        return numba.njit(cache=cache and not inner, **options)(function)
+        return numba.njit(cache=cache and not inner, **options, **(INNER if inner else {}))(function)
     finally:
         numba.config.CACHE_DIR = before
 
@@ -90,7 +93,7 @@ def generic(declaration=None, *, from_python=None):
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    for sources, options in ((called, OPTIONS), (inlined, {**OPTIONS, "forceinline": True})):
+    for sources, options in ((called, {**OPTIONS, **INNER}), (inlined, {**OPTIONS, "forceinline": True})):
         scope = {"sources": sources}
         exec(
             f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))",
