@@ -13,6 +13,7 @@ import sys
 import threading
 
 import numba
+import numpy as np
 import pytest
 from numba.core.registry import cpu_target
 
@@ -211,6 +212,7 @@ def test_saving_waits_for_the_lock(home):
 
 HELPER = """
 from numba import njit
+LIMIT = 5.0
 @njit
 def helper(x):
     return x + 1
@@ -223,7 +225,7 @@ from typing import NamedTuple
 import numba, numpy as np
 import {helper} as elsewhere
 from {helper} import helper
-from kernelrl.core.metrics import embed, is_plane
+from kernelrl.core.metrics import embed, gap_squared, is_plane
 GAIN = 2.0
 TABLE = np.array([1.0, 2.0])
 class Mode(IntEnum):
@@ -231,12 +233,15 @@ class Mode(IntEnum):
 class Pair(NamedTuple):
     left: float
     right: float = 0.0
+@is_plane.implement(Pair)
+def is_plane_pair(space, x):
+    return True
 @embed.implement(Pair)
 def embed_pair(space, x, out):
     out[0] = 1.0
 @numba.njit(fastmath=False)
 def inside(x):
-    return math.sqrt(x)
+    return math.sqrt(x) + elsewhere.LIMIT
 def make(k):
     def function(x, shift=1.0):
         pair = Pair(x, 1.0)
@@ -257,10 +262,15 @@ EDITS = {
     "function": ("math.sqrt(x)", "math.cos(x)"),
     "option": ("fastmath=False", "fastmath=True"),
     "verb of a class": ("out[0] = 1.0", "out[0] = 2.0"),
+    "which verb": ("@embed.implement", "@gap_squared.implement"),
     "field": ("right: float = 0.0", "other: float = 0.0"),
     "default of a field": ("right: float = 0.0", "right: float = 1.0"),
 }
-HELPER_EDITS = {"constant": ("x + 1", "x + 2"), "options": ("@njit\n", "@njit(fastmath=True)\n")}
+HELPER_EDITS = {
+    "constant": ("x + 1", "x + 2"),
+    "global": ("LIMIT = 5.0", "LIMIT = 6.0"),
+    "options": ("@njit\n", "@njit(fastmath=True)\n"),
+}
 
 
 class Modules:
@@ -329,6 +339,16 @@ def test_the_key_covers_options_and_types():
         for signature in ((numba.int64,), (numba.float64,), (numba.float64[::1],), (numba.float64[:],))
     }
     assert len(keys) == 16
+
+
+def test_the_key_covers_the_rest_of_a_users_file(tmp_path, modules):
+    """The compiler may come to use things in it that nothing here follows, such as an overloaded attribute."""
+    function = modules.make("cache_file", "def function(x):\n    return x\n").function
+    keys = [key_of(function)]
+    for text in ("anything", "anything else"):
+        (tmp_path / "cache_file.py").write_text(text)
+        keys.append(key_of(function))
+    assert len(set(keys)) == 3
 
 
 UNKNOWN = {
@@ -544,6 +564,32 @@ def test_an_edited_script_is_compiled_again(tmp_path):
         right = [3, 30.0, 0.5, 36.0, 0.5]
         assert result_of(start_user(tmp_path, program))[0] == right
         assert result_of(start_user(tmp_path, program)) == (right, [])
+
+
+CELL = """
+from typing import NamedTuple
+from kernelrl.core.metrics import embed
+
+class Cell(NamedTuple):
+    scale: float
+
+@embed.implement(Cell)
+def embed_cell(space, x, out):
+    out[0] = space.scale + FACTOR * x[0]
+"""
+
+
+def test_cells_of_a_notebook(home):
+    """One name stands for what the cell was when it was last run; what is on disk is found again."""
+    namespace = {"__name__": "__main__"}
+    counts = []
+    for factor in (2.0, 3.0, 2.0):
+        exec(compile(CELL.replace("FACTOR", str(factor)), "<cell>", "exec"), namespace)
+        out = np.zeros(1)
+        namespace["embed"](namespace["Cell"](1.0), np.ones(1), out)
+        assert out[0] == 1.0 + factor
+        counts.append(len(entries(home)))
+    assert counts == [1, 2, 2]
 
 
 SAME_NAME = """

@@ -13,13 +13,14 @@ that is not known here, or a function whose meaning is a user's `overload`), `Un
 code is not kept: each process compiles it again.
 """
 
+import contextlib
 import dis
 import functools
 import hashlib
 import sys
 from enum import Enum
 from pathlib import Path
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
 import numba
 import numpy as np
@@ -30,7 +31,7 @@ __all__ = ["Ingredients", "UnknownError", "classes_of", "is_importable", "regist
 
 ROOT = Path(__file__).resolve().parent.parent
 # Part of the directory's name: the package's sources, and the versions of these two.
-KNOWN_PLACES = (ROOT, Path(numba.__file__).parent, Path(np.__file__).parent)
+KNOWN_PLACES = (ROOT, Path(numba.__file__).resolve().parent, Path(np.__file__).resolve().parent)
 KNOWN_MODULES = ("kernelrl", "numba", "numpy", "math", "cmath", "builtins", "operator")
 CODE_PARTS = (
     "co_name", "co_flags", "co_argcount", "co_kwonlyargcount", "co_posonlyargcount",
@@ -41,16 +42,16 @@ SIMPLE_TYPES = (
     types.Number, types.Boolean, types.NoneType, types.Array, types.Omitted, types.Literal, types.UnicodeType,
 )  # fmt: skip
 
-implementations: dict[type, list[FunctionType]] = {}  # of verbs, by class
+implementations: dict[type, dict[tuple, FunctionType]] = {}  # by class, then by what is implemented
 
 
 class UnknownError(Exception):
     """Something whose content cannot be told, so that nothing made of it may be kept."""
 
 
-def register(cls, function):
-    """Remember that `function` implements a verb for `cls`."""
-    implementations.setdefault(cls, []).append(function)
+def register(cls, verb, inline, function):
+    """Remember that `function` implements the verb of that name for `cls`."""
+    implementations.setdefault(cls, {})[verb, inline] = function
 
 
 def classes_of(kinds):
@@ -99,10 +100,10 @@ class Ingredients:
         """Add a line."""
         self.lines.append(" ".join(map(repr, words)))
 
-    def is_new(self, value):
-        """Whether `value` is met for the first time; what was met is referred to by its number."""
-        new = id(value) not in self._seen
-        number, _ = self._seen.setdefault(id(value), (len(self._seen), value))
+    def is_new(self, value, part=None):
+        """Whether (that part of) `value` is met for the first time; what was met is referred to by its number."""
+        new = (id(value), part) not in self._seen
+        number, _ = self._seen.setdefault((id(value), part), (len(self._seen), value))
         self.write("object", number)
         return new
 
@@ -126,7 +127,8 @@ class Ingredients:
         if self.is_new(cls):
             self.write("class", cls.__module__, cls.__qualname__, cls._fields)
             self.add(cls._field_defaults)
-            for function in implementations.get(cls, ()):
+            for verb, function in sorted(implementations.get(cls, {}).items(), key=lambda item: item[0]):
+                self.write("verb", verb)
                 self.add_function(function)
 
     def add_function(self, function):
@@ -136,9 +138,10 @@ class Ingredients:
         code = function.__code__
         self.write("function", function.__module__, function.__qualname__, code.co_firstlineno)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            if cell == CellType():
-                raise UnknownError(f"{name}, which has no value yet")
-            self.add(cell.cell_contents)
+            try:
+                self.add(cell.cell_contents)
+            except ValueError:
+                raise UnknownError(f"{name}, which has no value yet") from None
         if is_known_file(code.co_filename):
             return
         self.add_file(code.co_filename)
@@ -151,7 +154,7 @@ class Ingredients:
 
     def add_file(self, name):
         """Write down the file of a user's function, for what else in it the compiler may come to use."""
-        if Path(name).is_file():
+        with contextlib.suppress(OSError):  # of a notebook or an archive there is none
             self.write("file", hashlib.sha256(Path(name).read_bytes()).hexdigest())
 
     def add_code(self, code):
@@ -201,9 +204,11 @@ class Ingredients:
     def add_module(self, module, names):
         """Write down what a function may take from a module of the user's."""
         self.write("module", module.__name__)
-        if not is_known_module(module.__name__) and self.is_new(module):
-            for name in sorted(vars(module).keys() & names):
-                self.write("attribute", name)
+        if is_known_module(module.__name__):
+            return
+        for name in sorted(vars(module).keys() & names):
+            self.write("attribute", name)
+            if self.is_new(module, name):
                 self.add(vars(module)[name], names)
 
     def add_name(self, value):

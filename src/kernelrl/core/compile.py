@@ -108,7 +108,7 @@ def generic(declaration=None, *, from_python=None):
 
     def implement(cls, inline=False):
         def register(function):
-            code_key.register(cls, function)
+            code_key.register(cls, declaration.__qualname__, inline, function)
             (inlined if inline else called)[cls] = function
             routed = from_python is not None and not numba.config.DISABLE_JIT
             for_python[cls] = from_python if routed else compiled(function)
