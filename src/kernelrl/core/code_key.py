@@ -221,7 +221,7 @@ class Ingredients:
         else:
             known = type(value).__module__.partition(".")[0] == "numpy"
         if not (known and name):
-            raise UnknownError(f"{name or value!r}, a {type(value).__name__}")
+            raise UnknownError(f"{name or repr(value)}, a {type(value).__name__}")
         self.write("name", getattr(value, "__module__", ""), name)
 
 
