@@ -42,12 +42,12 @@ class Failing(gym.Wrapper):
         return self.wrong(given)
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """Of the environment's own making."""
 
 
 def raising(given):
-    raise Broken("a cable came loose")
+    raise BrokenError("a cable came loose")
 
 
 def interrupted(given):
@@ -60,7 +60,7 @@ def replacing(place, value):
 
 # What is wrong, whether it can be wrong in reset, and the error.
 WRONG = {
-    "exception": (raising, True, Broken, "a cable came loose"),
+    "exception": (raising, True, BrokenError, "a cable came loose"),
     "Ctrl-C": (interrupted, True, KeyboardInterrupt, ""),
     "nan state": (replacing(0, np.array([math.nan, 0.5])), True, ValueError, "state must be finite"),
     "state outside": (replacing(0, np.array([0.5, 7.0])), True, ValueError, "state must lie in the box"),
@@ -103,7 +103,7 @@ def test_every_agent_and_every_fault(agent, what):
 def test_every_variant_at_any_step(variant, step, monkeypatch):
     # Copies are made now and then; here after every episode, or never after the first.
     monkeypatch.setattr(recovery, "SHARE", -math.inf if step else math.inf)
-    check_recovery(variant, raising, step, Broken, "cable")
+    check_recovery(variant, raising, step, BrokenError, "cable")
 
 
 def test_short_calls_share_a_copy(monkeypatch):
@@ -114,10 +114,10 @@ def test_short_calls_share_a_copy(monkeypatch):
     monkeypatch.setattr(recovery.Recovery, "_copy", lambda self: (copies.append(1), take(self)))
     variant = "GreedyKernelUCBVI merged"
     env, agent = Failing(make_env(), raising, 3), make(variant)
-    history, found = whole(variant)
+    _, found = whole(variant)
     for _ in range(FAIL_AT):
         agent.fit(env, 1, seed=SEED, driver="python")
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenError):
         agent.fit(env, 1, driver="python")
     assert len(copies) == 1 and agent.episodes == FAIL_AT
     agent.fit(env, EPISODES - FAIL_AT, driver="python")
@@ -134,12 +134,12 @@ def test_driving_by_hand_between_two_calls():
     counts = agent.counts([[0.1, 0.1]], step=0)
     broken = Failing(env, raising, 0)
     broken.episode = FAIL_AT - 1
-    with pytest.raises(Broken):
+    with pytest.raises(BrokenError):
         agent.fit(broken, 1, driver="python")
     assert np.array_equal(agent.counts([[0.1, 0.1]], step=0), counts) and agent.episodes == 3
 
 
-# ---------------------------------------------------------------------------------------------------- the compiled driver
+# -------------------------------------------------------------------------------------------------- the compiled driver
 
 
 @pytest.mark.parametrize("what", ["noise", "goal_x", "start_x"])
@@ -154,7 +154,7 @@ def test_compiled_environments(agent, what, monkeypatch):
     learner.fit(env, FAIL_AT, seed=SEED)
     good = env.unwrapped.dynamics
     env.unwrapped.dynamics = good._replace(**{what: math.nan})
-    message = {"noise": "next state at step 0 must be", "goal_x": "reward at step 0 must", "start_x": "start state must"}
+    message = {"noise": "next state at step 0 must", "goal_x": "reward at step 0 must", "start_x": "start state must"}
     with pytest.raises(ValueError, match=f"the environment's {message[what]}") as caught:
         learner.fit(env, 5)
     assert learner.episodes == FAIL_AT and len(caught.value.history) == 0
@@ -194,7 +194,7 @@ def test_a_termination_where_the_range_excludes_zero():
             return x, 1.5, bool(x[1] > 0.5), truncated, info
 
     agent = krl.OptQL(bins=4, reward_range=(1, 2))
-    with pytest.raises(ValueError, match=r"^reward_range: \(1.0, 2.0\) excludes 0, but the environment has term") as caught:
+    with pytest.raises(ValueError, match=r"^reward_range: \(1.0, 2.0\) excludes 0, but the env") as caught:
         agent.fit(Ending(make_env()), 500, seed=0)
     assert agent.episodes == len(caught.value.history) > 0
     with pytest.raises(ValueError, match="excludes 0"):
@@ -205,7 +205,7 @@ def test_a_termination_where_the_range_excludes_zero():
 def test_a_monitored_run_that_fails():
     env = Failing(make_env(), raising, 7)
     agent = make("KernelUCBVI merged")
-    with pytest.raises(Broken) as caught:
+    with pytest.raises(BrokenError) as caught:
         agent.fit(env, EPISODES, seed=SEED, monitor=lambda states, step: np.zeros(len(states)))
     optimism = caught.value.history.optimism
     assert set(optimism.episodes.tolist()) == set(range(FAIL_AT)) and optimism.values.size == 20 * FAIL_AT

@@ -148,7 +148,7 @@ def test_read_outs_are_in_the_new_units_at_once(kind):
 
 
 class Naive:
-    """The naive counterpart of a kind, told of rewards in the environment's units, with the widening of docs/units.md."""
+    """The naive counterpart of a kind, told of rewards in the environment's units; it widens as docs/units.md says."""
 
     def __init__(self, kind):
         cls, options = FALLING[kind]

@@ -25,7 +25,8 @@ class NaiveDeployed:
         pool = self.data.pool(h)
         V_next = np.zeros(len(pool.a))
         if h + 1 < self.H and len(pool.a) > 0:
-            V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.q_values(pool.y, h + 1).max(axis=1))
+            V_next = self.q_values(pool.y, h + 1).max(axis=1)
+            V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
         return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
 

@@ -11,7 +11,7 @@ when it arrives; from then on only embeddings are compared.
 so they are kept apart and ρ_A appears nowhere.
 
 The compiled form of a metric (a "space") is a NamedTuple with three verbs. A user's own function makes a space class
-of its own, for which everything is compiled again in every process; the spaces here are served from the cache.
+of its own, for which everything is compiled once more, and again when the function has changed.
 """
 
 import functools
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.core.compile import generic
+from kernelrl.core.compile import generic, keep
 
 __all__ = [
     "METRICS",
@@ -134,10 +134,10 @@ def space_of_fold(function):
         for j in range(x.size):
             out[j] = out[j] * space.base.inverse_scale[j]
 
-    return implement_fold(FoldedSpace, embed_folded, cache=False)
+    return implement_fold(FoldedSpace, embed_folded)
 
 
-def implement_fold(cls, embed_function, cache):
+def implement_fold(cls, embed_function):
     """Give `cls`, a NamedTuple with a field `base`, its verbs: its own embedding and its base's distances."""
 
     def squared_folded(space, points, chunk, size, n, u, out):
@@ -149,10 +149,10 @@ def implement_fold(cls, embed_function, cache):
     def is_plane_folded(space, u):
         return is_plane(space.base, u)
 
-    is_plane.implement(cls, cache)(is_plane_folded)
-    embed.implement(cls, cache)(embed_function)
-    squared_distances.implement(cls, cache)(squared_folded)
-    gap_squared.implement(cls, cache)(gap_folded)
+    is_plane.implement(cls)(is_plane_folded)
+    embed.implement(cls)(embed_function)
+    squared_distances.implement(cls)(squared_folded)
+    gap_squared.implement(cls)(gap_folded)
     return cls
 
 
@@ -163,16 +163,16 @@ def space_of_function(function):
     class CustomSpace(NamedTuple):
         nothing: float
 
-    @is_plane.implement(CustomSpace, cache=False)
+    @is_plane.implement(CustomSpace)
     def is_plane_custom(space, u):
         return False
 
-    @embed.implement(CustomSpace, cache=False)
+    @embed.implement(CustomSpace)
     def embed_custom(space, x, out):
         for j in range(x.size):
             out[j] = x[j]
 
-    @squared_distances.implement(CustomSpace, cache=False)
+    @squared_distances.implement(CustomSpace)
     def squared_custom(space, points, chunk, size, n, u, out):
         for i in range(size):
             rho = function(u, points[chunk, :, i])
@@ -180,7 +180,7 @@ def space_of_function(function):
         for i in range(size, n):
             out[i] = math.inf
 
-    @gap_squared.implement(CustomSpace, cache=False)
+    @gap_squared.implement(CustomSpace)
     def gap_custom(space, box, chunk, u):
         return 0.0
 
@@ -315,7 +315,7 @@ def some_states(low, high, number=24):
     return start * (1.0 - share) + end * share
 
 
-SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package, whose spaces are served from the cache
+SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package
 METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
 
 
@@ -324,6 +324,7 @@ def require_compiled(argument, function, form):
     import numba
 
     if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):
+        keep(function)
         return
     raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
 
