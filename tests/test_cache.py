@@ -478,8 +478,9 @@ class Listener(event.Listener):
 
 def run():
     x, y, stream, returns = np.zeros(1), np.zeros(1), np.zeros(4, np.uint64), np.zeros(1)
-    arrays = (returns, np.zeros(1, np.int64), np.zeros(1), np.zeros(2))
-    run_compiled(Mine(0.0), Tank(0.5), stream, x, y, 0, 0, 1, 1, 0.0, 0.001, *arrays)
+    box, limits = np.array([[-1e9], [1e9]]), np.array([-1e9, 1e9, 0.0, 1.0])
+    arrays = (returns, np.zeros(1, np.int64), np.zeros(1), np.array([np.inf, -np.inf]), np.zeros(3))
+    run_compiled(Mine(0.0), Tank(0.5), stream, x, y, 0, 0, 1, 1, box, limits, *arrays)
     out = np.zeros(1)
     custom = krl.metrics.Custom(distance).space(np.zeros(1), np.ones(1))
     metrics.squared_distances(custom, np.full((1, 1, 1), 3.0), 0, 1, 1, np.zeros(1), out)
