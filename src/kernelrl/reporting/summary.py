@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.reporting.statistics import (
@@ -133,7 +134,7 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Sum
             "path: there is no run with an episode to report yet; `kernelrl run` first"
             + "".join(f"\n{note}" for note in notes)
         )
-    env = make_environment(experiment["environment"], notes)
+    env = environment_of(experiment["environment"], notes)
     say("Computing optimal values")
     optimal, why = optimal_values(env, curves)
     returns = {c.label: c.returns for c in curves}
@@ -186,13 +187,12 @@ def read_optimism(histories: list[Any]) -> tuple[Floats | None, Floats | None]:
     return np.array(shares, float), np.array([history["shortfall"].max() for history in histories], float)
 
 
-def make_environment(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:
+def environment_of(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:
     """The environment of the experiment, or None with a note."""
-    options = {key: value for key, value in table.items() if key != "id"}
     try:
-        return gym.make(table["id"], **options)
-    except Exception as error:  # constructors of all kinds
-        notes.append(f"The environment {table['id']} cannot be made here: {error}")
+        return make_environment(table["id"], {key: value for key, value in table.items() if key != "id"})
+    except ValueError as error:
+        notes.append(f"The environment cannot be made here: {error}")
         return None
 
 
