@@ -141,13 +141,13 @@ def results(summary: Summary) -> str:
     """The table, and which differences are beyond noise."""
     few = max(len(c.seeds) for c in summary.curves)
     text = (
-        "Means over seeds, in brackets 95 % bootstrap intervals over seeds. "
+        "Means over seeds, in brackets Student's 95 % intervals of the means. "
         f"The deployed policy of each run was played for {EVALUATION_EPISODES:,} episodes that teach it nothing. "
     )
     if few == 1:
-        text = text.replace(", in brackets 95 % bootstrap intervals over seeds", "; one seed gives no intervals")
+        text = text.replace(", in brackets Student's 95 % intervals of the means", "; one seed gives no intervals")
     elif few < 5:
-        text += f"From {few} seeds bootstrap intervals are too narrow: take them as a lower bound of the noise. "
+        text += f"From {few} seeds intervals are wide, and hold for numbers that are roughly normal. "
     if summary.optimal is None:
         text += f"{summary.no_optimal} Regret and the fraction of the ceiling are left out for that reason."
     table, differences = tables.results(summary), tables.differences(summary)
