@@ -39,6 +39,15 @@ def exponent(curve):
     return ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
 
 
+def empirical_bernstein(returns, width, delta, sides):
+    """Maurer and Pontil's theorem 4 for returns scaled to [0, 1], with δ shared between the sides."""
+    n = len(returns)
+    Z = [r / width for r in returns]
+    variance = sum((a - b) ** 2 for a in Z for b in Z) / (2 * n * (n - 1))
+    log = np.log(2 / (delta / sides))
+    return width * (np.sqrt(2 * variance * log / n) + 7 * log / (3 * (n - 1)))
+
+
 def holm(p):
     """Walk up from the smallest p-value; the i-th of m is multiplied by m-i and never falls below the one before."""
     order = sorted(range(len(p)), key=lambda i: p[i])
