@@ -107,7 +107,7 @@ def test_unknown_preset():
 
 
 def test_the_constant_of_adaptive_q_learning():
-    """200 by the Euclidean norm is 200·√5 by the maximum norm in the box scaled to [0, 1]²: the largest ratio there is."""
+    """200 by the Euclidean norm is 200·√5 by the maximum norm in the box scaled to [0, 1]², the largest ratio."""
     box = gym.make("kernelrl/TwinRooms-v0").observation_space
     x, y = np.random.default_rng(0).uniform(box.low, box.high, (2, 20_000, 2))
     x[0], y[0] = box.low, box.high
