@@ -19,7 +19,7 @@ from kernelrl import storage
 from kernelrl.algorithms import interface
 from kernelrl.core.stream import new_stream
 from kernelrl.core.units import Units, units_of
-from kernelrl.envs.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, time_limit
+from kernelrl.envs.adapter import time_limit
 from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.fitting import fit
 from kernelrl.history import History
@@ -325,21 +325,16 @@ class Agent:
         )):  # fmt: skip
             raise ValueError(f"env: its actions are {actions}, which is not what this agent was started with")
 
-    def evaluate(self, env: gym.Env[Any, Any] | str, episodes: int = 1000, seed: int = 0) -> Evaluation:
-        """The value of the policy to deploy, with an interval, from `episodes` episodes that teach the agent nothing.
+    def evaluate(
+        self, env: gym.Env[Any, Any] | str, episodes: int = 1000, seed: int = 0, *, delta: float = 0.05
+    ) -> Evaluation:
+        """The value of the policy to deploy, with intervals, from `episodes` episodes that teach the agent nothing.
 
+        An interval covers the value with probability 1-`delta` (see `Evaluation` for which one needs what).
         The same seed gives the same episodes to every agent; none of them are those of a `fit` with that seed.
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
-        self._started()
-        env = made(env)
-        self._get_ready(env, None)
-        world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
-        if world is None:
-            return evaluate(
-                self, GymEnvironment(env, self._check_state, self._first_action), self._steps, episodes, seed
-            )
-        return evaluate(self, world, compiled_horizon(env, self._steps), episodes, seed)
+        return evaluate(self, made(env), episodes, seed, delta)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 

@@ -7,11 +7,12 @@ import sys
 import warnings
 from typing import Any, ClassVar
 
+import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
 from kernelrl import storage
-from kernelrl.agent import Agent, Floats, whole_number
+from kernelrl.agent import Agent, Floats, made, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.certified_merged import CertifiedMerged, new_certified_merged
 from kernelrl.algorithms.kernel_merged import ENDED, PENDING, KernelMerged, with_merged
@@ -25,6 +26,7 @@ from kernelrl.core.merged import rebandwidth
 from kernelrl.core.metrics import embed, resolve_metric
 from kernelrl.core.representatives import relist_cones
 from kernelrl.core.samples import TERMINATED, Settings, cell_widths, embedded_box
+from kernelrl.evaluation import PolicyGap, policy_gap
 from kernelrl.guarantees import (
     bonus_settings,
     bounds,
@@ -275,7 +277,9 @@ class KernelAgent(Agent):
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data.
 
-        They bound what the best policy collects from there, not what the policy to deploy does: see `policy_gap`.
+        They bound the value of the best policy there is. They do not bound the value of the policy that this agent
+        deploys, which may be below `lower`: that one is measured by `evaluate`, and how far it is from the best one is
+        bounded by `policy_gap`.
 
         With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
         probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
@@ -293,6 +297,28 @@ class KernelAgent(Agent):
         upper = float(min(upper, planned))
         check_order(lower, upper, 2.0 * self._steps * STILL)
         return self._in_own_units(lower, 0), self._in_own_units(upper, 0)
+
+    def policy_gap(
+        self, env: gym.Env[Any, Any] | str, episodes: int = 1000, delta: float = 0.05, seed: int = 0
+    ) -> PolicyGap:
+        """An upper bound on the mean over start states of V*_1(x_1) - V^π(x_1), π being the policy to deploy.
+
+        It plays `episodes` episodes of π in `env`, which teach the agent nothing, and compares each episode's return G
+        with the certified upper bound V↑_1 at its start (see `certificate`). Two things must hold:
+
+        - the certificate: V↑_1 ≥ V*_1 everywhere. It does with probability 1-δ', where δ' is the `delta` of the
+          agent's bonus and the probability is that of learning, under the assumptions named at `certificate`;
+        - the sampling: whatever was learnt, with probability 1-`delta` over the episodes played here the mean of
+          V↑_1(x_1) - V^π(x_1) lies in `interval`, half of `delta` being allowed for each side.
+
+        So `bound` holds with probability at least 1-δ'-`delta`/2, and all that is returned with at least 1-δ'-`delta`.
+        The environment must draw its episodes independently. This is for one call: for the bounds of m calls to hold at
+        once, give each `delta`/m.
+        """
+        episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
+        self._started()
+        check_certificate("policy_gap", self.bonus, self.bonus_scale)
+        return policy_gap(self, made(env), episodes, seed, delta)
 
     def _certify(self) -> Certified | CertifiedMerged:
         from rich.console import Console

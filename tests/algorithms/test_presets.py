@@ -104,3 +104,13 @@ def test_presets_of_the_baselines(agent, name):
 def test_unknown_preset():
     with pytest.raises(ValueError, match=r"preset: KernelUCBVI has text, as-run, analysed, not 'best'"):
         krl.KernelUCBVI.preset("best")
+
+
+def test_the_constant_of_adaptive_q_learning():
+    """200 by the Euclidean norm is 200·√5 by the maximum norm in the box scaled to [0, 1]², the largest ratio."""
+    box = gym.make("kernelrl/TwinRooms-v0").observation_space
+    x, y = np.random.default_rng(0).uniform(box.low, box.high, (2, 20_000, 2))
+    x[0], y[0] = box.low, box.high
+    euclidean = np.linalg.norm(x - y, axis=1)
+    scaled = np.abs((x - y) / (box.high - box.low)).max(axis=1)
+    assert_allclose(200.0 * (euclidean / scaled).max(), krl.AdaptiveQL.preset("analysed").lipschitz)

@@ -38,6 +38,8 @@ __all__ = [
     "squared_distances",
 ]
 
+UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
+
 
 @generic
 def embed(space, x, out):
@@ -214,10 +216,14 @@ class Lp:
             return np.ones(len(low))
         if self.scale == "box":
             widths = np.asarray(high, float) - np.asarray(low, float)
-            if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
+            unusable = np.flatnonzero(~((widths > 0) & (widths < UNBOUNDED)))
+            if unusable.size:
+                bounds = ", ".join(f"coordinate {j} goes from {low[j]:g} to {high[j]:g}" for j in unusable)
                 raise ValueError(
-                    'metric: scale="box" needs a state space that is bounded on every axis and wider than 0; '
-                    "give the scale as an array instead"
+                    'metric: scale="box" needs a state space that is bounded on every axis and wider than 0, but '
+                    f"{bounds} (counting from 0). Give a number for each of the {len(widths)} coordinates, "
+                    f"krl.metrics.Lp({self.p:g}, scale=[…]): how much each varies, such as the highest less the lowest "
+                    "value in a few episodes of random actions"
                 )
             return 1.0 / widths
         if len(self.scale) not in (1, len(low)):

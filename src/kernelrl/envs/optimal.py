@@ -45,6 +45,7 @@ from scipy.special import roots_hermitenorm
 from kernelrl.core.compile import cache_dir
 from kernelrl.envs import ENVIRONMENTS, endings
 from kernelrl.envs.adapter import compiled_dynamics, time_limit
+from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
 
 __all__ = ["OptimalValues", "motion_of", "solve", "solve_command"]
@@ -293,7 +294,10 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
         )
     horizon = time_limit(env)
     if horizon is None:
-        raise ValueError("env: it has no time limit; make it by gymnasium.make, or wrap it in Gymnasium's TimeLimit")
+        raise ValueError(
+            "env: it has no time limit; register it with max_episode_steps and make it by gymnasium.make, or wrap it "
+            "in Gymnasium's TimeLimit"
+        )
     key = key_of(env, horizon, tolerance)
     if key not in SOLVED:
         file = cache_dir().parent / "optimal" / f"{key}.npz"
@@ -353,9 +357,9 @@ def solve_command(env_id: str, tolerance: float, json: bool) -> None:
     from rich.table import Table
 
     try:
-        env = gym.make(env_id)
-    except gym.error.Error as error:
-        raise ValueError(f"env: there is no environment {env_id!r} ({error}); try {', '.join(solvable())}") from error
+        env = make_environment(env_id)
+    except ValueError as error:
+        raise ValueError(f"env: {error}") from error
     with Console(stderr=True).status(f"Computing the optimal values of {env_id} …"):
         try:
             found = solve(env, tolerance)

@@ -16,7 +16,6 @@ and None, which TOML does not have, is "none": `representatives = "none"`.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 from collections.abc import Callable
@@ -29,7 +28,9 @@ from kernelrl import envs, storage
 from kernelrl.agent import Agent
 from kernelrl.core import bonuses, kernels, metrics
 from kernelrl.envs import ENVIRONMENTS
-from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, no_such
+from kernelrl.envs.making import make_environment
+from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
+from kernelrl.imports import imported, no_such
 from kernelrl.schedules import Power
 
 __all__ = [
@@ -45,20 +46,6 @@ def public_agents() -> dict[str, type[Agent]]:
         for name, value in found.items()
         if inspect.isclass(value) and issubclass(value, Agent) and value is not Agent
     }
-
-
-def imported(path: str) -> Any:
-    """What `module:name`, or `module.name`, names."""
-    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
-    if not module or not name:
-        raise ValueError(f'"{path}" is not an import path "module:name"')
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f'"{path}" cannot be imported: {error}') from error
-    return found
 
 
 def agent_class(name: str) -> type[Agent]:
@@ -165,36 +152,9 @@ def build_agent(entry: AgentEntry) -> Agent:
 def build_environment(environment: Environment) -> gym.Env[Any, Any]:
     """The environment of that table."""
     try:
-        return gym.make(environment.id, **environment.others)
-    except gym.error.UnregisteredEnv as error:
-        ours = ", ".join(ENVIRONMENTS)
-        raise ExperimentError(
-            f'environment: id "{environment.id}" is not known to Gymnasium ({error}); ours are {ours}; another '
-            'package\'s is written "module:id"'
-        ) from error
-    except Exception as error:  # constructors of all kinds
-        if unknown := unknown_arguments(environment):
-            raise ExperimentError(f"environment: {environment.id}: {unknown}") from error
-        raise ExperimentError(
-            f"environment: {environment.id} cannot be made with {environment.others}: {error}"
-        ) from error
-
-
-def unknown_arguments(environment: Environment) -> str:
-    """What is wrong with the names of an environment's keyword arguments, as far as its constructor tells."""
-    try:
-        make: Any = gym.spec(environment.id).entry_point
-        parameters = inspect.signature(imported(make) if isinstance(make, str) else make).parameters
-    except Exception:  # what cannot be found has no constructor to ask
-        return ""
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return ""
-    others = ("max_episode_steps", "disable_env_checker", "render_mode")  # those that gymnasium.make takes itself
-    return "; ".join(
-        no_such("keyword argument", key, [*parameters, "max_episode_steps"])
-        for key in environment.others
-        if key not in parameters and key not in others
-    )
+        return make_environment(environment.id, environment.others)
+    except ValueError as error:
+        raise ExperimentError(f"environment: {error}") from error
 
 
 def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:
