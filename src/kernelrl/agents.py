@@ -33,7 +33,9 @@ class KernelUCBVI(KernelAgent):
         metric: name, object of `kernelrl.metrics`, or a compiled function of two states.
         bonus: name of the exploration bonus, or an object of `kernelrl.bonuses`.
         bonus_scale: factor of the bonus.
-        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate.
+        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate. "log"
+            is for constants that are not known: log k times high - low in place of every L_h, k being the number of
+            the episode rounded up to the next 2^j - 1.
         stationary: pool the data of all steps.
         representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
         max_representatives: when there are so many, further states are merged into the nearest however far.
@@ -64,17 +66,14 @@ class KernelUCBVI(KernelAgent):
         # C and T of all pairs hang on the weights: the next plan takes in all samples again.
         (low, high), (weights, cones) = self._box, self._cells(settings)
         anew = new_kernel_exact(settings, model.stream, low, high, weights, cones)
-        anew = anew._replace(samples=model.samples)
-        anew.planned[1] = model.planned[1]
+        anew = anew._replace(samples=model.samples)  # and no plan, so that the next episode begins with one
         while not interface.has_room(anew):
             anew = interface.grow(anew)
         return anew
 
     def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
         anew = self._exact_with_settings(model, settings)
-        plans, anew.planned[1] = int(anew.planned[1]), 0  # so that this plans, whatever `replan` says
         interface.begin_episode(anew)
-        anew.planned[1] = plans + 1
         return anew
 
 
@@ -99,6 +98,12 @@ class GreedyKernelUCBVI(KernelAgent):
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
             representatives, max_representatives, hindsight, far, caps, reward_range,
         )  # fmt: skip
+        if self.lipschitz == "log":
+            raise ValueError(
+                'lipschitz: "log" stands for constants that grow with the episodes, and the values of '
+                "Greedy-Kernel-UCBVI only fall: what too small a constant has lowered would never rise again; use "
+                "KernelUCBVI"
+            )
         if self.representatives is None and self.lipschitz is None:
             raise ValueError(
                 "lipschitz: Greedy-Kernel-UCBVI without representatives and without interpolation can learn nothing, "

@@ -59,24 +59,37 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
             f"metric: the bonus {name} needs covering numbers, which are not known for a metric of your own; use "
             "krl.metrics.Lp, or the bonus Simplified"
         )
+    if isinstance(metric, Folded) and metric.defect is None:
+        raise ValueError(
+            f"metric: the bonus {name} needs to know by how much Q* may differ between states that the map makes one; "
+            "give krl.metrics.Folded(map, metric, defect=…), where 0 is your promise that they are worth the same"
+        )
 
 
-def check_certificate(name: str, bonus: Any, scale: float) -> None:
+def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> None:
     """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
     chosen = bonus_object(bonus)
     if chosen.code < FULL or (isinstance(chosen, Full) and chosen.reward_term == "printed"):
         raise ValueError(
             f"{name}: the bonus {bonus!r} gives no certificate; make the agent with bonus=krl.bonuses.Joint(delta)"
         )
+    if lipschitz == "log":
+        raise ValueError(
+            f'{name}: with lipschitz="log" nothing is certified, since nobody knows when log k has passed the true '
+            "constant; make the agent with Lipschitz constants that hold"
+        )
     if scale < 1.0:
         raise ValueError(f"{name}: with bonus_scale={scale} below 1 the bonus certifies nothing; make the agent with 1")
 
 
 def bonus_settings(
-    bonus: Any, kernel: str | Kernel, metric: Any, box: tuple[Floats, Floats], actions: int, horizon: int,
-    sigma: float, beta: float, lipschitz: Any, constants: Floats | None, pooled: bool, merge: float,
+    bonus: Any, kernel: str | Kernel, metric: Any, width: float, box: tuple[Floats, Floats], actions: int,
+    horizon: int, sigma: float, beta: float, lipschitz: Any, constants: Floats | None, pooled: bool, merge: float,
 ) -> dict[str, Any]:  # fmt: skip
-    """The bonus as the compiled settings hold it; `box` is that of embedded states, `constants` L_h (H,)."""
+    """The bonus as the compiled settings hold it; `box` is that of embedded states, `constants` L_h (H,).
+
+    `width` is that of the range of rewards; Lipschitz constants are for rewards mapped to [0, 1].
+    """
     chosen = bonus_object(bonus)
     table, progress = no_table(horizon)
     if chosen.code >= FULL:
@@ -91,6 +104,7 @@ def bonus_settings(
         problem = Problem(
             horizon, actions, tuple(widths.tolist()), sigma, beta, g.C1, g.C2, tuple(constants.tolist()),
             lipschitz if isinstance(lipschitz, tuple) else None, pooled, merge, norm_of(metric),
+            (metric.defect or 0.0) / width if isinstance(metric, Folded) else 0.0,
         )  # fmt: skip
         if isinstance(chosen, Full):
             table = full_table(problem, chosen.delta, chosen.episodes, chosen.reward_term)

@@ -15,7 +15,7 @@ from kernelrl import storage
 from kernelrl.agent import Agent, Floats, made, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.certified_merged import CertifiedMerged, new_certified_merged
-from kernelrl.algorithms.kernel_merged import ENDED, PENDING, KernelMerged, with_merged
+from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, with_merged
 from kernelrl.algorithms.kernel_plan import STILL
 from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
 from kernelrl.core.bonuses import FULL, NONE, bonus_object
@@ -36,6 +36,8 @@ from kernelrl.guarantees import (
     check_order,
     start_gap,
 )
+from kernelrl.theory.bonuses import epoch_end
+from kernelrl.theory.lipschitz import unknown_lipschitz
 
 __all__ = ["REPLAN", "KernelAgent"]
 
@@ -121,6 +123,8 @@ class KernelAgent(Agent):
     def _mapped_lipschitz(self) -> Any:
         """`lipschitz` for rewards mapped to [0, 1]: what is given is in the environment's units."""
         width = self._range.width
+        if self.lipschitz == "log":
+            return unknown_lipschitz(epoch_end(self._log_epoch))
         if isinstance(self.lipschitz, tuple):
             return self.lipschitz[0] / width, self.lipschitz[1]
         if isinstance(self.lipschitz, list):
@@ -141,8 +145,8 @@ class KernelAgent(Agent):
             caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
             replan=REPLAN.index(self.replan), units=self._units, space=space,
             **bonus_settings(
-                self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, sigma,
-                self.regularization, lipschitz, L, self.stationary, self.representatives or 0.0,
+                self.bonus, kernel, self.metric, self._range.width, embedded_box(space, low, high), actions, horizon,
+                sigma, self.regularization, lipschitz, L, self.stationary, self.representatives or 0.0,
             ),
         )  # fmt: skip
 
@@ -156,6 +160,7 @@ class KernelAgent(Agent):
         self._warn_of_axes(low, high)
         self.metric.check(low, high)
         self._sigma = self._stored.get("sigma") or self._bandwidth_of(0)
+        self._log_epoch = self._stored.get("log_epoch", 0)
         settings = self._settings(low, high, actions, horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
         if self.representatives is None:
@@ -173,7 +178,7 @@ class KernelAgent(Agent):
         return weights, cones
 
     def _to_store(self) -> dict[str, Any]:
-        return {"sigma": self._sigma}
+        return {"sigma": self._sigma, "log_epoch": self._log_epoch}
 
     def _bandwidth_of(self, k: int) -> float:
         """σ_k."""
@@ -181,6 +186,8 @@ class KernelAgent(Agent):
 
     def _before_episodes(self, count: int) -> int:
         self._warn_of_limit()
+        if self.lipschitz == "log":
+            count = min(count, self._renew_log())
         if not callable(self.bandwidth):
             return count
         k = self._episodes
@@ -194,6 +201,17 @@ class KernelAgent(Agent):
                 return j
         return count
 
+    def _renew_log(self) -> int:
+        """Take the Lipschitz constant of this episode into use; return for how many episodes it holds."""
+        k = self._episodes + 1
+        epoch = k.bit_length() - 1
+        if epoch != self._log_epoch:
+            self._log_epoch = epoch
+            before = self._model.settings
+            settings = self._settings(self._low, self._high, self._actions, self._steps, self._sigma)
+            self._model = self._with_settings(self._model, settings._replace(progress=before.progress))
+        return epoch_end(epoch) - self._episodes
+
     def _with_settings(self, model: Any, settings: Settings) -> Any:
         """The model with all its data and another bandwidth or other Lipschitz constants."""
         if self.representatives is None:
@@ -204,6 +222,8 @@ class KernelAgent(Agent):
         if settings.interpolate and not np.array_equal(settings.lipschitz, model.settings.lipschitz):
             merged = merged._replace(reps=relist_cones(merged.reps, settings, reach_of_cones(settings)))
         model = model._replace(settings=settings, merged=merged)
+        if isinstance(model, KernelMerged):
+            model.plans[PLANS] = 0  # so that the next episode begins with a plan
         while not interface.has_room(model):
             model = interface.grow(model)
         return model
@@ -223,7 +243,7 @@ class KernelAgent(Agent):
         raise NotImplementedError
 
     def _capture(self) -> dict[str, Any]:
-        return super()._capture() | {"_sigma": self._sigma}
+        return super()._capture() | {"_sigma": self._sigma, "_log_epoch": self._log_epoch}
 
     def _reinstate(self, captured: dict[str, Any]) -> None:
         super()._reinstate(captured)
@@ -287,7 +307,7 @@ class KernelAgent(Agent):
         It is planned when first asked for and kept until data change.
         """
         self._started()
-        check_certificate("certificate", self.bonus, self.bonus_scale)
+        check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
         x = self._check_state("state", state)
         certified, u = self._certify(), np.zeros(x.size)
         embed(self._model.settings.space, x, u)
@@ -317,7 +337,7 @@ class KernelAgent(Agent):
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         self._started()
-        check_certificate("policy_gap", self.bonus, self.bonus_scale)
+        check_certificate("policy_gap", self.bonus, self.bonus_scale, self.lipschitz)
         return policy_gap(self, made(env), episodes, seed, delta)
 
     def _certify(self) -> Certified | CertifiedMerged:
@@ -355,7 +375,7 @@ class KernelAgent(Agent):
 
     def _check_gap(self, until_gap: Any) -> None:
         positive("until_gap", until_gap)
-        check_certificate("until_gap", self.bonus, self.bonus_scale)
+        check_certificate("until_gap", self.bonus, self.bonus_scale, self.lipschitz)
 
     def _gap(self) -> float:
         gap: float = start_gap(self._certify(), 2.0 * self._steps * STILL) * self._range.width

@@ -105,7 +105,12 @@ def encode(value: Any) -> Any:
         scale = list(value.scale) if isinstance(value.scale, tuple) else value.scale
         return {"kind": "lp", "p": "inf" if math.isinf(value.p) else value.p, "scale": scale}
     if isinstance(value, metrics.Folded):
-        return {"kind": "folded", "map": function_path(value.map), "metric": encode(value.metric)}
+        return {
+            "kind": "folded",
+            "map": function_path(value.map),
+            "metric": encode(value.metric),
+            "defect": value.defect,
+        }
     if isinstance(value, metrics.Custom):
         return {"kind": "custom", "function": function_path(value.function)}
     if isinstance(value, bonuses.Simplified | bonuses.Full | bonuses.Joint):
@@ -133,7 +138,8 @@ def decode(value: Any) -> Any:
     if kind == "lp":
         return metrics.Lp(float(value["p"]), value["scale"])
     if kind == "folded":
-        return metrics.Folded(import_function(value["map"], "metric", "metric=…"), decode(value["metric"]))
+        function = import_function(value["map"], "metric", "metric=…")
+        return metrics.Folded(function, decode(value["metric"]), value["defect"])
     if kind == "custom":
         return metrics.Custom(import_function(value["function"], "metric", "metric=…"))
     if kind == "bonus":

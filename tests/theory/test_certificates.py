@@ -342,3 +342,35 @@ def test_unbounded_states():
     agent = learner(True, "joint")
     with pytest.raises(ValueError, match="Joint needs the covering number of the state space, which must be bounded"):
         agent.start(gym.spaces.Box(-np.inf, np.inf, (1,), np.float64), gym.spaces.Discrete(2), 2)
+
+
+# -------------------------------------------------------------------------------------------------------------- folds
+
+
+def fold_agent(defect, **options):
+    return krl.KernelUCBVI(
+        bandwidth=0.5, regularization=1.0, lipschitz=(10.0, 1.0), bonus=krl.bonuses.Joint(0.1), representatives=0.1,
+        metric=krl.metrics.Folded(krl.envs.twin_rooms_fold, defect=defect), **{"reward_range": (0, 1), **options},
+    )  # fmt: skip
+
+
+def test_a_fold_needs_its_defect():
+    """The rooms are not quite alike, so laying one over the other is a further bias."""
+    with pytest.raises(ValueError, match=r"^metric: the bonus Joint needs to know by how much Q\* may differ.*defect="):
+        fold_agent(None)
+    with pytest.raises(ValueError, match="Folded: defect must be a finite number of at least 0, got -1"):
+        krl.metrics.Folded(krl.envs.twin_rooms_fold, defect=-1)
+    x = [[0.5, 0.5]]
+    for low, width in ((0.0, 1.0), (-3.0, 4.0)):
+        bonuses = []
+        for defect in (0.0, 0.25):
+            agent = fold_agent(defect, reward_range=(low, low + width))
+            agent.start(gym.make("kernelrl/TwinRooms-v0").observation_space, gym.spaces.Discrete(4), 20, 0)
+            bonuses.append(agent.bonuses(x, step=3))
+        assert_allclose(bonuses[1] - bonuses[0], 2 * 0.25, rtol=1e-9)
+
+
+def test_a_defect_is_saved(tmp_path):
+    agent = fold_agent(0.25)
+    agent.save(tmp_path / "a.krl")
+    assert krl.load(tmp_path / "a.krl").metric == agent.metric

@@ -151,7 +151,8 @@ def rescale_greedy(model, settings, keep):
     stationary, Y = settings.stationary, model.Y
 
     def lowered(values, left):
-        return left - keep * (left - values)
+        known = np.isfinite(values)  # infinite where there is nothing
+        return np.where(known, left - keep * (left - np.where(known, values, 0.0)), values)
 
     # How many steps are left at the values of each row, or of each chunk.
     rows = (H - np.arange(H))[:, None, None]

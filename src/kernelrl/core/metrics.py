@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelrl.checks import positive
 from kernelrl.core.compile import generic, keep
 
 __all__ = [
@@ -242,10 +243,15 @@ class Lp:
 
 @dataclass(frozen=True)
 class Folded:
-    """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`."""
+    """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`.
+
+    States that the map makes one need not be worth the same. `defect` is the most by which Q* may differ between them,
+    at any step, in the environment's units of reward; the bonuses with guarantees need it, and 0 is a promise.
+    """
 
     map: Any
     metric: Any = Lp()
+    defect: float | None = None
     bounded = True
 
     def __post_init__(self):
@@ -253,6 +259,8 @@ class Folded:
         object.__setattr__(self, "metric", resolve_metric(self.metric))
         if not isinstance(self.metric, Lp):
             raise ValueError(f"Folded: metric must be an Lp metric, got {self.metric!r}")
+        if self.defect is not None:
+            object.__setattr__(self, "defect", positive("Folded: defect", self.defect, zero=True))
 
     def check(self, low, high):
         """Refuse a map that makes states that are no numbers."""

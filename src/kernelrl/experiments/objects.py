@@ -78,9 +78,9 @@ def lp(p: float | str = 2.0, scale: Any = None) -> Any:
     return metrics.Lp(float(p), scale)
 
 
-def folded(map: str, metric: Any = "euclidean") -> Any:
+def folded(map: str, metric: Any = "euclidean", defect: float | None = None) -> Any:
     """A metric between states mapped by a compiled function, given as "module:function"."""
-    return metrics.Folded(imported(map), build_value("metric", metric))
+    return metrics.Folded(imported(map), build_value("metric", metric), defect)
 
 
 def custom(function: str) -> Any:
