@@ -56,6 +56,7 @@ FALLING = {
         {**KERNEL, "representatives": 0.0613, "lipschitz": 3.0, **per_step},
     ),
     "UCBVI minimum": (krl.UCBVI, {"bins": 3, "bonus_scale": 0.05, "minimum": True}),
+    "UCBVI minimum, untried above the cap": (krl.UCBVI, {"bins": 3, "bonus_scale": 0.6, "minimum": True}),
     "UCBVI minimum each step": (krl.UCBVI, {"bins": 3, "bonus_scale": 0.05, "minimum": True, "replan": "step"}),
     "UCBVI minimum doubling per step": (
         krl.UCBVI,
