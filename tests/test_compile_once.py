@@ -101,7 +101,7 @@ def variants():
         yield lambda options=options: krl.OptQL(**baseline, **options, bonus_place="after")
     yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1, split="before")
     yield lambda: krl.AdaptiveQL(**baseline, bonus="capped")
-    yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling")
+    yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
 

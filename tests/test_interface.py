@@ -54,6 +54,11 @@ AGENTS = {
     "UCBVI": (krl.UCBVI, GRID),
     "UCBVI each step": (krl.UCBVI, {"bins": 5, "replan": "step", **HOEFFDING}),
     "UCBVI doubling per step": (krl.UCBVI, {**GRID, "replan": "doubling", "stationary": False, "bins": (3, 2)}),
+    "UCBVI minimum": (krl.UCBVI, {**GRID, "minimum": True}),
+    "UCBVI minimum doubling per step": (
+        krl.UCBVI,
+        {**GRID, "minimum": True, "replan": "doubling", "stationary": False, "bins": (3, 2)},
+    ),
     "GreedyUCBVI": (krl.GreedyUCBVI, GRID),
     "GreedyUCBVI per step": (krl.GreedyUCBVI, {**GRID, "stationary": False}),
     "OptQL": (krl.OptQL, GRID),

@@ -18,6 +18,7 @@ from naive.greedy_ucbvi import NaiveGreedyUCBVI
 from naive.grid import Optimism, cell
 from naive.opt_ql import NaiveOptQL
 from naive.representatives import NaiveRepresentatives
+from naive.tabular_ucbvi import NaiveUCBVI
 from naive.units import Units
 from problems import random_log
 from test_interface import make_env
@@ -53,6 +54,13 @@ FALLING = {
     "GreedyKernelUCBVI merged per step": (
         krl.GreedyKernelUCBVI,
         {**KERNEL, "representatives": 0.0613, "lipschitz": 3.0, **per_step},
+    ),
+    "UCBVI minimum": (krl.UCBVI, {"bins": 3, "bonus_scale": 0.05, "minimum": True}),
+    "UCBVI minimum, untried above the cap": (krl.UCBVI, {"bins": 3, "bonus_scale": 0.6, "minimum": True}),
+    "UCBVI minimum each step": (krl.UCBVI, {"bins": 3, "bonus_scale": 0.05, "minimum": True, "replan": "step"}),
+    "UCBVI minimum doubling per step": (
+        krl.UCBVI,
+        {"bins": 3, "bonus_scale": 0.05, "minimum": True, "replan": "doubling", **per_step},
     ),
     "GreedyUCBVI": (krl.GreedyUCBVI, {"bins": 3, "bonus_scale": 0.05}),
     "OptQL": (krl.OptQL, {"bins": 3, "bonus_scale": 0.05}),
@@ -153,7 +161,7 @@ class Naive:
     def __init__(self, kind):
         cls, options = FALLING[kind]
         self.kind, self.units = cls.__name__, Units(H)
-        self.grid = self.kind in ("GreedyUCBVI", "OptQL")
+        self.grid = self.kind in ("UCBVI", "GreedyUCBVI", "OptQL")
         optimism = Optimism(H, "simplified", options["bonus_scale"], "remaining", 0.0)
         if cls is krl.GreedyKernelUCBVI:
             sigma, beta = KERNEL["bandwidth"], KERNEL["regularization"]
@@ -164,6 +172,9 @@ class Naive:
             )  # fmt: skip
             if options["representatives"] is not None:
                 self.naive = NaiveRepresentatives(options["representatives"], metrics.euclidean).before(self.core)
+        elif cls is krl.UCBVI:
+            changes = {name: options[name] for name in ("minimum", "replan", "stationary") if name in options}
+            self.naive = self.core = NaiveUCBVI(H, A, optimism, **changes)
         elif cls is krl.GreedyUCBVI:
             self.naive = self.core = NaiveGreedyUCBVI(H, A, optimism)
         elif cls is krl.OptQL:
@@ -228,6 +239,19 @@ def test_values_that_only_fall_rise_with_the_upper_end(kind, scale):
                 cap = agent.settings_used()["reward_range"][1] * (H - h)
                 moved += (agent.values(states, step=h) < cap - 1e-3).any()
     assert moved > 3, "no value moved: nothing was put to the test"
+
+
+@pytest.mark.parametrize("replan", ["episode", "step", "doubling"])
+def test_the_minimum_is_optimistic_after_the_first_rewards(replan):
+    """Plans within the first episode take its rewards, of 0.01 at each step, for those of [0, 1]."""
+    agent = krl.UCBVI(minimum=True, replan=replan, bonus_scale=0.0)
+    agent.start(gym.spaces.Discrete(2), gym.spaces.Discrete(1), H, 0)
+    for _ in range(3):
+        tell(agent, [(0, 0, 0.01, 0, h, False) for h in range(H)])
+    agent.begin_episode()
+    assert agent.settings_used()["reward_range"] == (0.0, 0.01)
+    for h in range(H):
+        assert_allclose(agent.values([0], step=h), 0.01 * (H - h), rtol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------------ rules

@@ -155,7 +155,11 @@ class Agent:
         before = self._range
         self._range, keep = before.widened(lowest, highest)
         if self._range != before:
-            self._model = self._rescaled(keep)
+            self._model = self._rescaled(self._distance_kept(before, keep))
+
+    def _distance_kept(self, before: RewardRange, keep: float) -> float:
+        """By which factor the distance from the cap of what is held shrinks when the range `before` is widened."""
+        return keep
 
     def _rescaled(self, keep: float) -> Any:
         """The model in the units of the range in force (see `interface.rescaled`)."""

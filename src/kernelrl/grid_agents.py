@@ -26,6 +26,7 @@ from kernelrl.core.optimism import (
     width_of_ucbvi,
 )
 from kernelrl.kernel_agent import REPLAN
+from kernelrl.reward_range import RewardRange
 
 __all__ = ["UCBVI", "AdaptiveQL", "GreedyUCBVI", "OptQL", "Partition"]
 
@@ -126,6 +127,8 @@ class UCBVI(CountingAgent):
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         stationary: pool the data of all steps.
         replan: "episode", "step" or "doubling".
+        minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as the
+            paper's algorithm 2 does.
         bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits); "capped", the same but R_h at most;
             "hoeffding", that of UCBVI-CH, s·7·H·log(5·X·A·T/δ)/√N with T = total_episodes·H.
         bonus_scale: the factor s.
@@ -135,28 +138,37 @@ class UCBVI(CountingAgent):
         ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
-    _hyper_parameters = (*GridAgent._shared, "stationary", "replan")
+    _hyper_parameters = (*GridAgent._shared, "stationary", "replan", "minimum")
 
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
-        stationary: bool = True, replan: str = "episode", bonus: str = "simplified", bonus_scale: float = 1.0,
-        delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
+        stationary: bool = True, replan: str = "episode", minimum: bool = False, bonus: str = "simplified",
+        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining",
+        ties: str = "random",
     ) -> None:  # fmt: skip
         super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.stationary = flag("stationary", stationary)
         self.replan = one_of("replan", replan, REPLAN)
+        self.minimum = flag("minimum", minimum)
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
         replan, random = REPLAN.index(self.replan), self.ties == "random"
-        return new_ucbvi(horizon, actions, self.stationary, replan, random, self._units, grid, optimism, stream)
+        return new_ucbvi(
+            horizon, actions, self.stationary, replan, self.minimum, random, self._units, grid, optimism, stream
+        )
+
+    def _distance_kept(self, before: RewardRange, keep: float) -> float:
+        # The first rewards other than 0 went into plans within their episode as if they were of the range [0, 1] that
+        # stood in for the true one. What was so held may be too low for good; it does not bound the plans to come.
+        return 0.0 if before.empty and self.replan != "episode" else keep
 
 
 class GreedyUCBVI(CountingAgent):
     """Greedy-UCBVI (Efroni et al. 2019) on a uniform grid: UCBVI with one step of planning at each visited cell.
 
-    The arguments are those of `UCBVI` except `replan`.
+    The arguments are those of `UCBVI` except `replan` and `minimum`.
     """
 
     _hyper_parameters = (*GridAgent._shared, "stationary")

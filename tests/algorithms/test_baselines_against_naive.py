@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
+from kernelrl.algorithms.ucbvi import queue_all
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.estimates import argmax_set
 from naive.greedy_ucbvi import NaiveGreedyUCBVI
@@ -134,6 +135,7 @@ def options_of(draw, kind, d):
         chosen["stationary"] = draw(st.booleans())
     if kind == "UCBVI":
         chosen["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
+        chosen["minimum"] = draw(st.booleans())
     if kind == "OptQL":
         chosen["bonus_place"] = draw(st.sampled_from(["target", "after"]))
     if kind == "AdaptiveQL":
@@ -163,7 +165,12 @@ def compare(kind, transitions=120, seed=0, d=2, endings=0.2, **options):
 
 
 VARIANTS = [
-    *(("UCBVI", {"stationary": s, "replan": r}) for s in (True, False) for r in ("episode", "step", "doubling")),
+    *(
+        ("UCBVI", {"stationary": s, "replan": r, "minimum": m})
+        for s in (True, False)
+        for r in ("episode", "step", "doubling")
+        for m in (False, True)
+    ),
     *(("GreedyUCBVI", {"stationary": s}) for s in (True, False)),
     *(("OptQL", {"bonus_place": place}) for place in ("target", "after")),
     *(("AdaptiveQL", {"split": split}) for split in ("after", "before")),
@@ -173,6 +180,55 @@ VARIANTS = [
 @pytest.mark.parametrize(("kind", "options"), VARIANTS)
 def test_options(kind, options):
     compare(kind, **options)
+
+
+def in_cells(rng, agent, episodes, H=4, A=2):
+    """Tell the agent of episodes between five cells, as if it had chosen at random; yields after each plan."""
+    for _ in range(episodes):
+        agent.begin_episode()
+        yield agent._model
+        x = int(rng.integers(5))
+        for h in range(H):
+            a, y = int(rng.integers(A)), int(rng.integers(5))
+            agent.observe(x, a, float(rng.random() < (0.3 + 0.1 * x) / (1 + a)), y, h, terminated=rng.random() < 0.1)
+            x = y
+        agent.end_episode()
+
+
+def tabular_ucbvi(**options):
+    agent = krl.UCBVI(bonus_scale=0.1, reward_range=(0, 1), **options)
+    agent.start(gym.spaces.Discrete(5), gym.spaces.Discrete(2), 4, seed=0)
+    return agent
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_the_minimum_lets_no_q_rise(stationary):
+    risen = {}
+    for minimum in (True, False):
+        before, risen[minimum] = np.inf, 0
+        agent = tabular_ucbvi(stationary=stationary, minimum=minimum)
+        for model in in_cells(np.random.default_rng(0), agent, 60):
+            risen[minimum] += int((before < model.Q).sum())
+            before = model.Q.copy()
+    assert risen[True] == 0 < risen[False]
+
+
+@pytest.mark.parametrize("minimum", [True, False])
+@pytest.mark.parametrize("stationary", [True, False])
+def test_computing_what_has_changed_is_a_full_plan(stationary, minimum):
+    """To the last bit, and planning again on the same data changes nothing."""
+    options = {"stationary": stationary, "minimum": minimum}
+    agent, full = tabular_ucbvi(**options), tabular_ucbvi(**options)
+    computed = 0
+    both = (in_cells(np.random.default_rng(0), which, 60) for which in (agent, full))
+    for one, other in zip(*both, strict=True):
+        for _ in range(2):
+            queue_all(other)
+            computed += int(other.length.sum())
+            full.begin_episode()
+            for name in ("Q", "V", "N"):
+                assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert computed > 1000
 
 
 @each_kind

@@ -101,6 +101,14 @@ def test_presets_of_the_baselines(agent, name):
     assert len(made.fit(gym.make("kernelrl/TwinRooms-v0"), 3, seed=0, progress=False)) == 3
 
 
+def test_ucbvi_as_azar_et_al_have_it():
+    """They count pairs whatever the step, and no Q rises (algorithm 2); Greedy-UCBVI is analysed per step."""
+    made = krl.UCBVI.preset("analysed")
+    assert (made.stationary, made.minimum, made.bonus) == (True, True, "hoeffding")
+    assert krl.GreedyUCBVI.preset("analysed").stationary is False
+    assert not any(krl.UCBVI.preset(name).minimum for name in ("text", "as-run"))
+
+
 def test_unknown_preset():
     with pytest.raises(ValueError, match=r"preset: KernelUCBVI has text, as-run, analysed, not 'best'"):
         krl.KernelUCBVI.preset("best")

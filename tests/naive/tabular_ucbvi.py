@@ -1,7 +1,8 @@
 """UCBVI (Azar et al. 2017) from a plain list of transitions, planned in full each time.
 
 States are hashable: cells of a grid, or the states of a Discrete space. After a termination each step left is worth
-`nothing`, which is what a reward of 0 is mapped to.
+`nothing`, which is what a reward of 0 is mapped to. With `minimum` no Q of a pair that was tried is higher than in the
+plan before (algorithm 2).
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ class Transitions:
 class NaiveUCBVI:
     """Read-outs are those of the last plan."""
 
-    def __init__(self, H, A, optimism, stationary=True, replan="episode", nothing=0.0):
+    def __init__(self, H, A, optimism, stationary=True, replan="episode", nothing=0.0, minimum=False):
         self.H, self.A, self.optimism, self.replan = H, A, optimism, replan
+        self.minimum = minimum
         self.data = Transitions(H, A, stationary, nothing)
         self.Q: dict = {}  # (h, x) → (A,)
         self.N: dict = {}  # (h, x) → (A,)
@@ -57,12 +59,26 @@ class NaiveUCBVI:
             self.plan()
 
     def plan(self) -> None:
-        self.planned, self.Q, self.N = True, {}, {}
+        before, self.planned, self.Q, self.N = self.Q, True, {}, {}
         for h in reversed(range(self.H)):
             for x in self.data.states():
                 n = np.array([len(self.data.of(x, a, h)) for a in range(self.A)])
                 self.N[h, x] = n
                 self.Q[h, x] = np.array([self.target(x, a, h, n[a]) for a in range(self.A)])
+                if self.minimum:
+                    self.Q[h, x] = np.minimum(self.Q[h, x], before.get((h, x), self.optimism.untried(h)))
+
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`; it plans at once.
+
+        A plan within an episode has taken the first rewards other than 0 for those of a range that only stood in.
+        """
+        self.data.rescale(old, new)
+        void = old.empty and self.replan != "episode"
+        for (h, x), q in self.Q.items():
+            held = self.optimism.cap(h) if void else old.value(q, h, new)
+            self.Q[h, x] = np.where(self.N[h, x] > 0, held, q)
+        self.plan()
 
     def target(self, x, a, h, n) -> float:
         if n == 0:

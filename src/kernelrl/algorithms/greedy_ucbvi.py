@@ -60,7 +60,7 @@ class GridGreedyUCBVI(NamedTuple):
 
 def new_greedy_ucbvi(horizon, actions, stationary, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, 0, random_ties, units, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, 0, False, random_ties, units, grid, optimism)
     counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
     V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
     return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
@@ -98,7 +98,7 @@ def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.counts, model.settings.actions, pool_of(model.settings, h), x, 0)
     settings = model.settings
-    return targets(model.counts, settings.units, settings.optimism, p, h, model.V[h + 1], q)
+    return targets(model.counts, settings.units, settings.optimism, p, h, model.V[h + 1], q, False)
 
 
 @choose.implement(GridGreedyUCBVI, inline=True)

@@ -9,9 +9,19 @@ bonuses). The plan is made in `begin_episode` from all data before it ("episode"
 or only when the visits of the pair just observed have reached twice what they were in the last plan ("doubling"; so on
 a pair's first visit). Choices and read-outs, counts included, are those of the last plan.
 
-Nothing is computed anew that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
+With `minimum`, as the paper's algorithm 2 has it, the Q_h of a pair that was tried is at most that of the plan before:
+
+    Q_h(x, a) ← min(Q_h(x, a), r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)))
+
+where "before" a pair's first plan is the value of a pair never tried. The paper takes Q_h no higher than the cap, too;
+here only V_h is capped. That gives the same V_h, and among actions at the cap, which the paper leaves open, it chooses
+the one of the highest Q_h.
+
+Nothing is computed again that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
 since the last plan and the cells from which a cell was reached whose V_{h+1} has changed. The result is that of a full
-plan, to the last bit.
+plan, to the last bit. This holds with `minimum`, too: at any other cell r̂ + P̂V_{h+1} + B_h is the number T that it was
+when the cell was last computed, and the Q_h held since then is min(…, T), so min(Q_h, T) = Q_h. For the same reason
+planning twice on the same data changes nothing.
 """
 
 from typing import NamedTuple
@@ -51,7 +61,7 @@ from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
 from kernelrl.core.units import Units
 
-__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of"]
+__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of", "queue_all"]
 
 EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
 
@@ -63,6 +73,7 @@ class CountSettings(NamedTuple):
     actions: int  # A
     stationary: bool
     replan: int
+    minimum: bool
     random_ties: bool
     units: Units
     grid: Grid
@@ -81,13 +92,13 @@ class GridUCBVI(NamedTuple):
     plans: np.ndarray  # (1,) number of plans
     origins: np.ndarray  # (pools, X) first block of the cells from which a cell was reached, or -1
     queued: np.ndarray  # (H, X) whether a cell is in the queue
-    queue: np.ndarray  # (H, X+1) cells to be computed anew; the last place is scratch
+    queue: np.ndarray  # (H, X+1) cells to be computed again; the last place is scratch
     length: np.ndarray  # (H,) how many
 
 
-def new_ucbvi(horizon, actions, stationary, replan, random_ties, units, grid, optimism, stream):
+def new_ucbvi(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, replan, random_ties, units, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism)
     X, pools = grid.cells, 1 if stationary else horizon
     Q = np.empty((horizon, X, actions))
     Q[:] = untried(optimism)[:, None, None]
@@ -110,17 +121,25 @@ def grow_ucbvi(model):
     return model._replace(counts=grow_counts(model.counts))
 
 
-@rescaled.implement_plain(GridUCBVI)
-def rescale_ucbvi(model, settings, keep):
-    model = model._replace(settings=settings)
+def queue_all(model):
+    """Have the next plan compute every visited cell."""
     counts, pools = model.counts, model.N.shape[0]
-    for h in range(settings.horizon):  # every visited cell must be computed again
+    for h in range(model.settings.horizon):
         pool = min(h, pools - 1)
         cells = counts.cells[pool, : counts.visited[pool]]
         model.queue[h, : cells.size] = cells
         model.queued[h] = False
         model.queued[h, cells] = True
         model.length[h] = cells.size
+
+
+@rescaled.implement_plain(GridUCBVI)
+def rescale_ucbvi(model, settings, keep):
+    model = model._replace(settings=settings)
+    if settings.minimum:  # what bounds the next plan; a pair not tried in the last one has the same Q in all units
+        cap = settings.optimism.cap[:-1, None, None]
+        model.Q[:] = np.where(model.N > 0, cap - keep * (cap - model.Q), model.Q)
+    queue_all(model)
     plans, model.plans[0] = int(model.plans[0]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
     model.plans[0] = plans + 1
@@ -160,7 +179,8 @@ def plan_step(model, h):
         x = np.int64(model.queue[h, i])
         model.queued[h, x] = False
         p = pair_of(counts, settings.actions, pool, x, 0)
-        best = targets(counts, settings.units, settings.optimism, p, h, model.V[h + 1], model.Q[h, x])
+        V, Q = model.V[h + 1], model.Q[h, x]
+        best = targets(counts, settings.units, settings.optimism, p, h, V, Q, settings.minimum)
         value = min(settings.optimism.cap[h], best)
         if value != model.V[h, x]:
             model.V[h, x] = value

@@ -162,8 +162,11 @@ def total_of(counts, units, p, after, V):
 
 
 @inner
-def targets(counts, units, optimism, p, h, V, q):
-    """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest."""
+def targets(counts, units, optimism, p, h, V, q, minimum):
+    """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest.
+
+    With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
+    """
     share, limit = optimism.share[h], optimism.limit[h]
     after = after_end(units, optimism.share.size, h)
     best = 0.0
@@ -173,7 +176,8 @@ def targets(counts, units, optimism, p, h, V, q):
             q[a] = max(optimism.cap[h], min(limit, optimism.root + share))
         else:
             total = total_of(counts, units, p + a, after, V)
-            q[a] = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
+            target = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
+            q[a] = min(q[a], target) if minimum else target
         best = max(best, q[a])
     return best
 
