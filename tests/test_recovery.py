@@ -61,7 +61,7 @@ def replacing(place, value):
 # What is wrong, whether it can be wrong in reset, and the error.
 WRONG = {
     "exception": (raising, True, BrokenError, "a cable came loose"),
-    "Ctrl-C": (interrupted, True, KeyboardInterrupt, ""),
+    "Ctrl-C": (interrupted, True, KeyboardInterrupt, None),
     "nan state": (replacing(0, np.array([math.nan, 0.5])), True, ValueError, "state must be finite"),
     "state outside": (replacing(0, np.array([0.5, 7.0])), True, ValueError, "state must lie in the box"),
     "wrong shape": (replacing(0, np.zeros(3)), True, ValueError, r"state must have shape \(2,\), got shape \(3,\)"),
@@ -142,7 +142,7 @@ def test_driving_by_hand_between_two_calls():
 # -------------------------------------------------------------------------------------------------- the compiled driver
 
 
-@pytest.mark.parametrize("what", ["noise", "goal_x", "start_x"])
+@pytest.mark.parametrize("what", ["noise", "radius", "start_x"])
 @pytest.mark.parametrize("agent", CLASSES)
 def test_compiled_environments(agent, what, monkeypatch):
     """Dynamics that give a state, a reward or a start that is no number."""
@@ -153,8 +153,8 @@ def test_compiled_environments(agent, what, monkeypatch):
     learner, env = cls(**options), make_env()
     learner.fit(env, FAIL_AT, seed=SEED)
     good = env.unwrapped.dynamics
-    env.unwrapped.dynamics = good._replace(**{what: math.nan})
-    message = {"noise": "next state at step 0 must", "goal_x": "reward at step 0 must", "start_x": "start state must"}
+    env.unwrapped.dynamics = good._replace(**{what: -1e-320 if what == "radius" else math.nan})  # 1/radius: infinite
+    message = {"noise": "next state at step 0 must", "radius": "reward at step 0 must", "start_x": "start state must"}
     with pytest.raises(ValueError, match=f"the environment's {message[what]}") as caught:
         learner.fit(env, 5)
     assert learner.episodes == FAIL_AT and len(caught.value.history) == 0

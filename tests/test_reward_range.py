@@ -203,7 +203,8 @@ class Naive:
     def tell(self, episode):
         self.naive.begin_episode()
         for x, a, r, y, h, terminated in episode:
-            self.naive.observe(self.place(x), a, self.units.mapped(r), self.place(y), h, terminated)
+            taken = self.units.learnt if self.kind in ("OptQL", "AdaptiveQL") else self.units.mapped
+            self.naive.observe(self.place(x), a, taken(r), self.place(y), h, terminated)
         widened = self.units.with_rewards([t[2] for t in episode])
         if widened is not None:
             self.core.rescale(self.units, widened)
@@ -252,6 +253,20 @@ def test_the_minimum_is_optimistic_after_the_first_rewards(replan):
     assert agent.settings_used()["reward_range"] == (0.0, 0.01)
     for h in range(H):
         assert_allclose(agent.values([0], step=h), 0.01 * (H - h), rtol=1e-12)
+
+
+@pytest.mark.parametrize("zeros", [0, 5])
+@pytest.mark.parametrize("kind", FALLING)
+def test_optimistic_after_the_first_rewards(kind, zeros):
+    """The first rewards, of 0.01 at each step, are not taken for small ones of [0, 1]."""
+    agent, x = started(FALLING[kind], bonus_scale=0.0), [0.5, 0.5]
+    for k in range(3 + zeros):
+        tell(agent, [(x, 0, 0.0 if k < zeros else 0.01, x, h, False) for h in range(H)])
+    agent.begin_episode()
+    assert agent.settings_used()["reward_range"] == (0.0, 0.01)
+    for h in range(H):
+        # What the zeros say, and β, is all that may lower it.
+        assert agent.values([x], step=h)[0] >= 0.01 * (H - h) * 0.97 / (1 + zeros)
 
 
 # ------------------------------------------------------------------------------------------------------------ rules
@@ -328,7 +343,7 @@ def test_tiny_rewards_do_not_make_a_range():
 def test_factor_of_the_distance_from_the_cap():
     auto = RewardRange.of("auto")
     first, keep = auto.widened(0.0, 2.0)
-    assert (first.low, first.high, keep) == (0.0, 2.0, 1.0)
+    assert (first.low, first.high, keep) == (0.0, 2.0, 0.0)
     costs, keep = auto.widened(-2.0, 0.0)
     assert (costs.low, costs.high, keep) == (-2.0, 0.0, 0.0)
     both, keep = first.widened(-2.0, 6.0)

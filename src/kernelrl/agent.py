@@ -126,7 +126,7 @@ class Agent:
     @property
     def _units(self) -> Units:
         """The mapping of rewards to [0, 1]."""
-        units: Units = units_of(self._range.low, self._range.high)
+        units: Units = units_of(self._range.low, self._range.high, self._range.empty)
         return units
 
     def _in_own_units(self, values: Any, step: int) -> Any:
@@ -155,11 +155,7 @@ class Agent:
         before = self._range
         self._range, keep = before.widened(lowest, highest)
         if self._range != before:
-            self._model = self._rescaled(self._distance_kept(before, keep))
-
-    def _distance_kept(self, before: RewardRange, keep: float) -> float:
-        """By which factor the distance from the cap of what is held shrinks when the range `before` is widened."""
-        return keep
+            self._model = self._rescaled(keep)
 
     def _rescaled(self, keep: float) -> Any:
         """The model in the units of the range in force (see `interface.rescaled`)."""

@@ -26,7 +26,6 @@ from kernelrl.core.optimism import (
     width_of_ucbvi,
 )
 from kernelrl.kernel_agent import REPLAN
-from kernelrl.reward_range import RewardRange
 
 __all__ = ["UCBVI", "AdaptiveQL", "GreedyUCBVI", "OptQL", "Partition"]
 
@@ -158,11 +157,6 @@ class UCBVI(CountingAgent):
         return new_ucbvi(
             horizon, actions, self.stationary, replan, self.minimum, random, self._units, grid, optimism, stream
         )
-
-    def _distance_kept(self, before: RewardRange, keep: float) -> float:
-        # The first rewards other than 0 went into plans within their episode as if they were of the range [0, 1] that
-        # stood in for the true one. What was so held may be too low for good; it does not bound the plans to come.
-        return 0.0 if before.empty and self.replan != "episode" else keep
 
 
 class GreedyUCBVI(CountingAgent):

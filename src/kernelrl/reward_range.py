@@ -103,12 +103,11 @@ class RewardRange:
         """The range with these rewards inside, and by which factor distances from the cap shrink in mapped units.
 
         Values that only fall keep, in the environment's units, their distance from the cap, which rises with the upper
-        end: (H-h)·(rise) is added to them. While nothing but 0 has been seen all estimates are those of a range (0, x)
-        for any x > 0, so the first upper end counts as having been there from the start.
+        end: (H-h)·(rise) is added to them. The first range puts them back to the cap.
         """
         if self.empty and max(abs(lowest), abs(highest)) < NARROWEST:
             return self, 1.0
         low, high = min(lowest, 0.0 if self.empty else self.low), max(highest, 0.0 if self.empty else self.high)
-        before = high if self.empty else self.width
+        before = 0.0 if self.empty else self.width
         new = RewardRange(low, high, given=self.given, strict=self.strict)
         return new, before / new.width

@@ -84,9 +84,9 @@ def test_in_pieces_by_both_drivers_and_across_saving(merge, tmp_path):
 
 
 def test_where_it_is_refused():
-    with pytest.raises(ValueError, match='lipschitz: "log" stands for constants that grow .* only fall'):
+    with pytest.raises(ValueError, match=r'lipschitz: "log" stands for constants that grow .* only fall'):
         krl.GreedyKernelUCBVI(bandwidth=0.1, lipschitz="log")
-    with pytest.raises(ValueError, match="lipschitz: the bonus Full needs λ_r and λ_p themselves"):
+    with pytest.raises(ValueError, match=r"lipschitz: the bonus Full needs λ_r and λ_p themselves"):
         krl.KernelUCBVI(bandwidth=0.1, lipschitz="log", bonus="full", reward_range=(0, 1))
     with pytest.raises(ValueError, match="lipschitz must be a number"):
         krl.KernelUCBVI(bandwidth=0.1, lipschitz="lgo")

@@ -58,7 +58,7 @@ class NaiveAdaptiveQL:
         self.nothing = new.nothing
         for (h, _), balls in self.balls.items():
             for ball in balls:
-                ball.q = old.value(ball.q, h, new)
+                ball.q = old.q_value(ball.q, h, new)
 
     def q_values(self, x, h) -> np.ndarray:
         return np.array([self.ball(x, h, a).q for a in range(self.A)])

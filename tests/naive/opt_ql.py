@@ -33,7 +33,7 @@ class NaiveOptQL:
         """The range of rewards has changed, from the units `old` to `new`; weights of targets sum to 1."""
         self.nothing = new.nothing
         for (h, _, _), seen in self.targets.items():
-            seen[:] = [old.value(G, h, new) for G in seen]
+            seen[:] = [old.q_value(G, h, new) for G in seen]
 
     def q_values(self, x, h) -> np.ndarray:
         q = []

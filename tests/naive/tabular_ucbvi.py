@@ -69,15 +69,10 @@ class NaiveUCBVI:
                     self.Q[h, x] = np.minimum(self.Q[h, x], before.get((h, x), self.optimism.untried(h)))
 
     def rescale(self, old, new) -> None:
-        """The range of rewards has changed, from the units `old` to `new`; it plans at once.
-
-        A plan within an episode has taken the first rewards other than 0 for those of a range that only stood in.
-        """
+        """The range of rewards has changed, from the units `old` to `new`; it plans at once."""
         self.data.rescale(old, new)
-        void = old.empty and self.replan != "episode"
         for (h, x), q in self.Q.items():
-            held = self.optimism.cap(h) if void else old.value(q, h, new)
-            self.Q[h, x] = np.where(self.N[h, x] > 0, held, q)
+            self.Q[h, x] = np.where(self.N[h, x] > 0, old.value(q, h, new), q)
         self.plan()
 
     def target(self, x, a, h, n) -> float:

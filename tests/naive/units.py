@@ -32,11 +32,18 @@ class Units:
     def value(self, v, h, new):
         """A mapped value of step h in the new units: in the environment's, (H-h)·(rise of the upper end) is added.
 
-        A value from rewards of 0 alone is one of the range [0, x] for any x, so it is taken for one of [0, new.high].
+        Before the first range, both ends are 0 and so are all values.
         """
         steps = self.H - h
+        own, rise = v * self.width + self.low * steps, new.high - self.high
         if self.empty:
-            own, rise = v * new.high, 0.0
-        else:
-            own, rise = v * self.width + self.low * steps, new.high - self.high
+            own, rise = 0.0, new.high
         return (own + steps * rise - new.low * steps) / new.width
+
+    def q_value(self, v, h, new):
+        """The same for Q-learning, where values from rewards of 0 stay: they are those of any range [0, x]."""
+        return v if self.empty and new.low == 0.0 else self.value(v, h, new)
+
+    def learnt(self, r):
+        """What Q-learning takes a reward for: while the range is empty, one above 0 for the best there is."""
+        return float(r > 0.0) if self.empty else self.mapped(r)

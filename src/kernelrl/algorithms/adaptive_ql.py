@@ -36,10 +36,11 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
+from kernelrl.algorithms.opt_ql import kept
 from kernelrl.core.buckets import lengthen, more
 from kernelrl.core.compile import inner
 from kernelrl.core.optimism import Optimism, bonus_at
-from kernelrl.core.units import Units, after_end, mapped
+from kernelrl.core.units import Units, after_end, learnt
 
 __all__ = ["AdaptiveTrees", "leaves", "new_adaptive_ql"]
 
@@ -108,6 +109,7 @@ def rescale_adaptive(model, settings, keep):
         first = int(model.child[ball])
         if first >= 0:
             step[first : first + 2**settings.low.size] = step[ball]
+    keep = kept(model.settings.units, settings.units, keep)
     cap, balls = settings.optimism.cap[step], model.balls.copy()
     balls[:, VALUE] = cap - keep * (cap - balls[:, VALUE])
     return model._replace(settings=settings, balls=balls)
@@ -174,7 +176,7 @@ def choose_adaptive(model, state, h):
 @observe.implement(AdaptiveTrees, inline=True)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
-    G = mapped(settings.units, reward)
+    G = learnt(settings.units, reward)
     if terminated:
         G += after_end(settings.units, H, h)
     elif h + 1 < H:

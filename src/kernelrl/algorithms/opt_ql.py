@@ -34,9 +34,9 @@ from kernelrl.algorithms.interface import (
 from kernelrl.core.compile import inner
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
-from kernelrl.core.units import Units, after_end, mapped
+from kernelrl.core.units import Units, after_end, learnt
 
-__all__ = ["GridOptQL", "new_opt_ql"]
+__all__ = ["GridOptQL", "kept", "new_opt_ql"]
 
 
 class OptQLSettings(NamedTuple):
@@ -79,8 +79,14 @@ def grow_opt_ql(model):
     return model
 
 
+def kept(old, new, keep):
+    """`keep`, but 1 where all that has been learnt is right for any range [0, x] (see `core.units`)."""
+    return 1.0 if old.empty and new.low == 0.0 else keep
+
+
 @rescaled.implement_plain(GridOptQL)
 def rescale_opt_ql(model, settings, keep):
+    keep = kept(model.settings.units, settings.units, keep)
     cap = settings.optimism.cap[:-1, None, None]
     if not settings.after:
         return model._replace(settings=settings, Q=cap - keep * (cap - model.Q))
@@ -117,7 +123,7 @@ def choose_opt_ql(model, state, h):
 def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     settings = model.settings
     x, H = cell_of(settings.grid, state), settings.horizon
-    G = mapped(settings.units, reward)
+    G = learnt(settings.units, reward)
     if terminated:
         G += after_end(settings.units, H, h)
     elif h + 1 < H:

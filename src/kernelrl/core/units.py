@@ -12,13 +12,17 @@ is being planned, H-h-1 steps are left after the transition, each worth m(0) = -
 
 where h is the planned step and not the step that the sample was taken at. A value v of step h in mapped units is
 v·(high - low) + low·(H-h) in the environment's.
+
+While nothing but 0 has been seen [0, 1] stands in for a range that is `empty`. In the episode of the first reward above
+0 that makes it look small, whatever it is. Values that are held are put back to the cap when the episode ends, except
+Q-learning's, which would take too long to come down again: there `learnt` takes such a reward for the best there is.
 """
 
 from typing import NamedTuple
 
 from kernelrl.core.compile import inner
 
-__all__ = ["Units", "after_end", "mapped", "mapped_sum", "units_of"]
+__all__ = ["Units", "after_end", "learnt", "mapped", "mapped_sum", "units_of"]
 
 
 class Units(NamedTuple):
@@ -27,18 +31,27 @@ class Units(NamedTuple):
     low: float
     factor: float  # 1/(high - low)
     nothing: float  # m(0)
+    empty: bool
 
 
-def units_of(low, high):
+def units_of(low, high, empty=False):
     """The mapping from the range [low, high]."""
     factor = 1.0 / (high - low)
-    return Units(float(low), float(factor), float((0.0 - low) * factor))
+    return Units(float(low), float(factor), float((0.0 - low) * factor), bool(empty))
 
 
 @inner
 def mapped(units, reward):
     """m(reward)."""
     return (reward - units.low) * units.factor
+
+
+@inner
+def learnt(units, reward):
+    """m(reward), or 1 for a reward above 0 while the range is empty."""
+    if units.empty:
+        return 1.0 if reward > 0.0 else 0.0
+    return mapped(units, reward)
 
 
 @inner
