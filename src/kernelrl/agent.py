@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from kernelrl import storage
 from kernelrl.algorithms import interface
+from kernelrl.archive import Archive
+from kernelrl.core import fields
 from kernelrl.core.stream import new_stream
 from kernelrl.envs.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, time_limit
 from kernelrl.evaluation import Evaluation, evaluate
@@ -25,6 +27,7 @@ from kernelrl.guarantees import next_check
 from kernelrl.history import History
 from kernelrl.monitor import Monitor, Watched
 from kernelrl.progress import Interrupts, Progress
+from kernelrl.restoring import check_plausible, read_started
 from kernelrl.rollout import SLACK, run_compiled, run_episodes
 
 __all__ = ["AGENTS", "Agent"]
@@ -341,27 +344,40 @@ class Agent:
             "hyper_parameters": {name: storage.encode(getattr(self, name)) for name in self._hyper_parameters},
         }
         if self._model is not None:
-            header["started"] = {
-                "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
-                "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
-                "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
-                "episodes": self._episodes,
-                **self._to_store(),
-            }  # fmt: skip
+            header["started"] = self._started_as_json()
         storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
 
-    def _restore(self, started: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Take up the state that `save` wrote."""
-        shape = tuple(started["shape"])
-        low, high = (np.array([float(b) for b in started[key]]) for key in ("low", "high"))
-        states: gym.Space[Any] = gym.spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.float64)
-        if started.get("discrete", False):
-            states = gym.spaces.Discrete(int(high[0] - low[0]) + 1, start=int(low[0]))
-        actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
+    def _started_as_json(self) -> dict[str, Any]:
+        """All of the state but the model's arrays, as `save` writes it."""
+        return {
+            "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
+            "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
+            "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
+            "episodes": self._episodes,
+            **self._to_store(),
+        }  # fmt: skip
+
+    def _restore(self, started: dict[str, Any], archive: Archive) -> None:
+        """Take up the state that `save` wrote; raise ValueError if it is not such a state."""
+        arguments = read_started(started)
+        outlines = archive.outlines()
+        check_plausible(started, outlines)
         self._stored = started
-        self.start(states, actions, started["horizon"], started["seed"])
-        self._model = storage.with_arrays(self._model, arrays)
+        self.start(*arguments)
+        new, sizes = self._model, {"H": self._steps, "A": self._actions, "Lowest": 0, "Highest": 1}
+        self._model = None  # until it is sure that there is one
+        self._check_keys(started, self._started_as_json())
+        archive.check_names([name for name, _ in storage.arrays_of(new)])
+        fields.check_shapes(storage.with_arrays(new, outlines), new, **sizes)
+        model = storage.with_arrays(new, {name: archive.read(name) for name in outlines})
+        fields.check(model, new, **sizes)
+        self._model = fields.completed(model, new, **sizes)
         self._episodes = started["episodes"]
+
+    def _check_keys(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
+        """Raise ValueError unless what is stored has the keys that this agent stores."""
+        for key in found.keys() ^ expected.keys():
+            raise ValueError(f"started has {'no ' if key in expected else ''}{key}")
 
     # ------------------------------------------------------------------------------------------------------- checking
 

@@ -125,7 +125,7 @@ class KernelAgent(Agent):
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         self._warn_of_axes(low, high)
         self.metric.check(low, high)
-        self._sigma = self._stored.get("sigma") or self._bandwidth_of(0)
+        self._sigma = check_bandwidth(self._stored["sigma"]) if "sigma" in self._stored else self._bandwidth_of(0)
         settings = self._settings(low, high, actions, horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
         if self.representatives is None:

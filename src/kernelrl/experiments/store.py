@@ -151,8 +151,8 @@ class Run:
         if not file.exists():
             return 0
         try:
-            return int(storage.read_file(file, header_only=True)[0]["started"]["episodes"])
-        except (ValueError, KeyError) as error:
+            return int(storage.read_header(file)["started"]["episodes"])
+        except (ValueError, KeyError, TypeError) as error:
             raise StoreError(str(error) if str(file) in str(error) else f"{file} is damaged: {error}") from error
 
     @property
@@ -171,7 +171,7 @@ class Run:
 
         agent_class(self.config["agent"])  # imports it, which makes a class of the user's own known
         try:
-            return load_agent(self.path / AGENT)
+            return load_agent(self.path / AGENT, trust=True)  # whose functions the experiment names
         except (ValueError, FileNotFoundError) as error:
             raise StoreError(str(error)) from error
 
