@@ -27,7 +27,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         header = archive.header
         check_keys(header)
         name, stored = header["agent"], header["hyper_parameters"]
-        if name not in AGENTS:
+        if name not in AGENTS or not hasattr(AGENTS[name], "_hyper_parameters"):
             raise Refused(f"holds an agent of class {name!r}, which this version of kernelrl does not have")
         cls = AGENTS[name]
         check_functions(path, cls, stored, functions)

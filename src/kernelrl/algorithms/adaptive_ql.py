@@ -65,7 +65,7 @@ class AdaptiveTrees(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # number of the first of the 2^d children, or -1
     child: Annotated[np.ndarray, Field("balls", np.int32, index="balls", none=True, fill=-1)]
-    balls: Annotated[np.ndarray, Field("balls 3", infinite=True)]  # Q, visits, visits at which it splits
+    balls: Annotated[np.ndarray, Field("balls 3")]  # Q, visits, visits at which it splits
     used: Annotated[np.ndarray, Field("1", np.int64, counts="balls")]
     buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]  # binary digits of a state and of a next state
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action

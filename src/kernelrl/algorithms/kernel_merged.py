@@ -33,7 +33,7 @@ from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
 from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
 from kernelrl.core.buckets import check_memory, lengthen, more
 from kernelrl.core.compile import SUMS, inner
-from kernelrl.core.fields import SCRATCH, Field, Rows, completes
+from kernelrl.core.fields import SCRATCH, Field, Rows, checks, completes, require
 from kernelrl.core.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
 from kernelrl.core.merged import (
     JOINED,
@@ -47,6 +47,7 @@ from kernelrl.core.merged import (
     join,
     locate,
     merged_room,
+    missing_entries,
     new_merged,
     note_start,
     spread,
@@ -92,6 +93,19 @@ class KernelMerged(NamedTuple):
     smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
     # an embedded state, an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
+
+
+@checks(KernelMerged)
+def check_kernel_merged(where, model):
+    """Room for what waits to be taken in with the next plan."""
+    merged, waiting = model.merged, model.plans[PENDING]
+    left = merged.transitions.chain.shape[1] - merged.transitions.used[0]
+    require(
+        left >= waiting, f"{where}merged.transitions.chain", f"there is no room for the {waiting} samples that wait"
+    )
+    left = merged.missing.y.size - merged.missing.used[0]
+    room = left >= missing_entries(merged, 0)
+    require(room, f"{where}merged.missing.y", "there is no room for what representatives to come do not see")
 
 
 @completes(KernelMerged)

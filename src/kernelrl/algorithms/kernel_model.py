@@ -90,6 +90,10 @@ def check_kernel_exact(where, model):
     here, entries = slots(S), slots(E)[:, : E.points.shape[2]]
     numbers = np.sort(model.number[here[:, : S.points.shape[2]]])
     require(np.array_equal(numbers, np.arange(model.planned[0])), f"{where}number", "it is not the samples in the plan")
+    coming = int(model.samples.number[0] - model.planned[0])
+    for name, buckets in (("S", S), ("Y", model.Y)):
+        room = chunks_left(buckets) >= chunks_for(buckets, coming)
+        require(room, f"{where}{name}.chain", f"there is no room for the {coming} samples that are not in the plan")
     C, T, slack = model.C[:, None, entries], model.T[:, :, entries], 1e-6 * settings.horizon
     require((settings.beta <= C * (1.0 + 1e-9)).all(), f"{where}C", f"a count is below {settings.beta}")
     between = (T >= -slack - slack * C) & (T <= slack + (settings.horizon + slack) * C)

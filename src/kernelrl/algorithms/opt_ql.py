@@ -54,7 +54,7 @@ class GridOptQL(NamedTuple):
     settings: OptQLSettings
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     N: Annotated[np.ndarray, Field("H X A", least=0)]  # visits
-    Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
+    Q: Annotated[np.ndarray, Field("H X A")]
     E: Annotated[np.ndarray, Field("steps cells actions")]  # Q without the bonus; empty if the bonus is in the target
 
 

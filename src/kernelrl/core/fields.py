@@ -230,6 +230,9 @@ def check_shapes(model, new, **sizes):
     """Raise ValueError unless types and shapes are as declared; entries are not looked at. Return the sizes."""
     scope, fresh = scope_of(model, sizes), scope_of(new, sizes)
     for (where, part), (_, other) in zip(walk(scope), walk(fresh), strict=True):
+        for name, array in undeclared(part.model):
+            same = array.dtype == getattr(other.model, name).dtype and array.ndim == getattr(other.model, name).ndim
+            require(same, where + name, f"its type is {array.dtype}, and it has {array.ndim} axes")
         for name, field in part.saved():
             array, usual, words = part.arrays[name], other.arrays[name].shape, field.shape.split()
             require(array.ndim == len(usual), where + name, f"it has {array.ndim} axes, not {len(usual)}")
@@ -241,6 +244,12 @@ def check_shapes(model, new, **sizes):
                 short = part.grows(word) and length < least
                 require(not short, where + name, f"its shape is {array.shape}, and no {word} is below {least}")
     return scope
+
+
+def undeclared(model):
+    """Names and arrays of which nothing is declared, as those of a user's own algorithm."""
+    fields = declared(type(model))
+    return ((name, a) for name, a in model._asdict().items() if isinstance(a, np.ndarray) and fields[name] is None)
 
 
 def shape_of(scope, field, new):

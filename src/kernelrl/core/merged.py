@@ -76,6 +76,7 @@ __all__ = [
     "locate",
     "lower_bonus_of",
     "merged_room",
+    "missing_entries",
     "new_merged",
     "note_start",
     "reading_bias",
