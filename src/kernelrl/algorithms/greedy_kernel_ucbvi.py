@@ -79,10 +79,13 @@ class GreedyExact(NamedTuple):
     G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least=-1, most="H+1")]  # r + V_{h+1}(y)
     Y: Buckets  # next states by pool
     V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]  # V_h(y)
-    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S")]  # slot of the sample in S
-    reward: Annotated[np.ndarray, Field("Y.chunks Y.width", of="Y", least="Lowest", most="Highest")]  # its reward
+    # slot of the sample in S
+    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
+    # its reward
+    reward: Annotated[np.ndarray, Field("Y.chunks Y.width", of="Y", least="Lowest", most="Highest")]
     cones: Buckets  # states whose target lowered V_h, by step
-    height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least=-1, most="H+1")]  # targets Ṽ
+    # targets Ṽ
+    height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least=-1, most="H+1")]
     lowest: Annotated[np.ndarray, Field("cones.chunks", infinite=True, least=-1, fill=np.inf)]  # the lowest of them
     floor: Annotated[np.ndarray, Field("H", infinite=True, least=-1)]  # the lowest target of each step
     # an embedded state, an embedded next state, Q of each action

@@ -49,9 +49,11 @@ class KernelExact(NamedTuple):
     number: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="N", fill=0)]
     Y: Buckets  # next states by pool
     V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]  # V_h(y)
-    P: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]  # V_h(y) as it was passed on
+    # V_h(y) as it was passed on
+    P: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]
     fresh: Annotated[np.ndarray, Field("rows Y.chunks", np.bool_)]  # V may differ from P
-    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S")]  # slot of the sample in S
+    # slot of the sample in S
+    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
     C: Annotated[np.ndarray, Field("each E.chunks E.width", of="E", least=0, most="N+1e101")]  # `each` is 1 or A
     T: Annotated[np.ndarray, Field("each rows E.chunks E.width")]
     Q: Annotated[np.ndarray, Field("each rows E.chunks E.width", infinite=True)]  # Q̃
@@ -62,13 +64,13 @@ class KernelExact(NamedTuple):
     # Interpolation only, see `kernelrl.core.cones`:
     # min(R_h, Q̃) as M knows it
     height: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", least=-1, most="H+1")]
-    slack: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", fill=VOID)]
+    slack: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S")]
     # int32, like owner and links, of which there are many
     first: Annotated[np.ndarray, Field("levels S.chunks S.width", np.int32, of="S", index="Y", none=True, fill=-1)]
     # min(R_h, lowest cone) at y
     M: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]
     # slot of that cone in S, or -1
-    owner: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", np.int32, of="Y", index="S", none=True)]
+    owner: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", np.int32, of="Y", index="S", none=True, fill=0)]
     links: Annotated[np.ndarray, Field("actions rows 2 Y.chunks Y.width", np.int32, of="Y", index="Y", none=True)]
     # an embedded state, an embedded next state, Q of each action, sums and targets of rows
     scratch: Annotated[np.ndarray, Field("5 places", scratch=True)]

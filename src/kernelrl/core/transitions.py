@@ -54,8 +54,8 @@ class Transitions(NamedTuple):
     ends: Annotated[np.ndarray, Field("2 pools U", np.int64, index="blocks", none=True, fill=-1)]
     # FOLLOWING block, or -1; SIZE: number of entries
     chain: Annotated[np.ndarray, Rows(Field("blocks", index="blocks", none=True), Field("blocks", most=BLOCK))]
-    pair: Annotated[np.ndarray, Field("blocks 16", np.uint32, index="U*Columns")]  # v·(columns of W) + a
-    count: Annotated[np.ndarray, Field("blocks 16", least=0)]  # n
+    pair: Annotated[np.ndarray, Field("blocks 16", np.uint32, index="U*Columns", fill=0)]  # v·(columns of W) + a
+    count: Annotated[np.ndarray, Field("blocks 16", least=0, fill=0)]  # n
     used: Annotated[np.ndarray, Field("1", np.int64, counts="blocks")]
 
 
