@@ -376,7 +376,7 @@ class Agent:
 
     def _check_keys(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
         """Raise ValueError unless what is stored has the keys that this agent stores."""
-        for key in found.keys() ^ expected.keys():
+        for key in sorted(found.keys() ^ expected.keys()):
             raise ValueError(f"started has {'no ' if key in expected else ''}{key}")
 
     # ------------------------------------------------------------------------------------------------------- checking

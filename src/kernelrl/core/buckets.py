@@ -12,8 +12,10 @@ that little memory lies idle between the points. Order of arrival and geometry a
 where a point goes, never the capacity: growing changes no result.
 """
 
+import contextlib
 import math
 import os
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -203,16 +205,18 @@ def check_memory(shape, size=8):
 
 
 def available_memory():
-    """How many bytes of memory there are for us, as far as the system tells."""
+    """How many bytes of memory there are for us, as far as the system and a container's limit tell."""
     try:
-        with open("/proc/meminfo") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
-        return 2**63
+        available = 2**63
+    with contextlib.suppress(OSError, ValueError):
+        fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        available = int(fields["MemAvailable"].split()[0]) * 1024
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int(Path("/sys/fs/cgroup", f"memory.{name}").read_text()) for name in ("max", "current"))
+        available = min(available, max(limit - used, 0))
+    return available
 
 
 def lengthen(array, length, axis, fill=0):

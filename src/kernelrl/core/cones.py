@@ -63,8 +63,10 @@ def check_claims(where, first, owner, links, cones, points):
     started = np.flatnonzero(np.pad(cones, ((0, 0), (0, WIDTH - cones.shape[1]))))
     started = started[at(first, started) >= 0]
     heads = at(first, started).astype(np.int64)
-    agree = np.isin(heads, y).all() and np.isin(after[after >= 0], y).all() and np.isin(before[before >= 0], y).all()
-    require(agree, where, "a point is in the list of a cone that does not own it")
+    place = np.full(points.shape[0] * WIDTH, -1)  # in `y`
+    place[y] = np.arange(y.size)
+    listed = np.concatenate([heads, after[after >= 0], before[before >= 0]])
+    require((place[listed] >= 0).all(), where, "a point is in the list of a cone that does not own it")
     agree = (at(owner, heads) == started).all() and (at(links[BEFORE], heads) < 0).all()
     agree = agree and (at(first, s[before < 0]) == y[before < 0]).all()
     for other, back in ((after, BEFORE), (before, AFTER)):
@@ -72,8 +74,6 @@ def check_claims(where, first, owner, links, cones, points):
         agree = agree and (at(links[back], other[known]) == y[known]).all()
         agree = agree and (at(owner, other[known]) == s[known]).all()
     require(agree, where, "the list of a cone is not the points that it owns")
-    place = np.full(points.shape[0] * WIDTH, -1)
-    place[y] = np.arange(y.size)
     check_lists(where, place[heads], np.where(after >= 0, place[after], -1))
 
 
