@@ -102,15 +102,20 @@ class Archive:
 
     def names(self) -> list[str]:
         """The names of the arrays."""
-        return [name.removesuffix(".npy") for name in self._entries if name != HEADER]
+        others = [name for name in self._entries if name != HEADER]
+        for name in others:
+            if not name.endswith(".npy"):
+                raise ValueError(f"it holds {name}, which is not of such an agent")
+        return [name.removesuffix(".npy") for name in others]
 
     def check_names(self, expected: list[str]) -> None:
         """Raise ValueError unless the arrays are those of `expected` names."""
-        for name in self._entries:
-            if name != HEADER and not (name.endswith(".npy") and name.removesuffix(".npy") in expected):
+        found = self.names()
+        for name in found:
+            if name not in expected:
                 raise ValueError(f"it holds {name}, which is not of such an agent")
         for name in expected:
-            if f"{name}.npy" not in self._entries:
+            if name not in found:
                 raise ValueError(f"array {name} is missing")
 
     def outlines(self) -> dict[str, npt.NDArray[Any]]:
