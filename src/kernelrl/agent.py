@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from kernelrl import storage
 from kernelrl.algorithms import interface
+from kernelrl.archive import Archive
+from kernelrl.core import fields
 from kernelrl.core.stream import new_stream
 from kernelrl.core.units import Units, units_of
 from kernelrl.envs.adapter import time_limit
@@ -24,6 +26,7 @@ from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.fitting import fit
 from kernelrl.history import History
 from kernelrl.recovery import Recovery
+from kernelrl.restoring import check_plausible, read_beyond, read_range, read_started
 from kernelrl.reward_range import RewardRange, as_reward, check_range
 
 __all__ = ["AGENTS", "Agent"]
@@ -380,38 +383,53 @@ class Agent:
             "hyper_parameters": {name: storage.encode(getattr(self, name)) for name in self._hyper_parameters},
         }
         if self._model is not None:
-            header["started"] = {
-                "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
-                "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
-                "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
-                "episodes": self._episodes,
-                "reward_range": [self._range.low, self._range.high, self._range.empty],
-                "beyond": self._beyond,
-                **self._to_store(),
-            }  # fmt: skip
+            header["started"] = self._started_as_json()
         storage.write_file(path, header, dict(storage.arrays_of(self._model)) if self._model is not None else {})
 
-    def _restore(self, started: dict[str, Any], arrays: dict[str, Any]) -> None:
-        """Take up the state that `save` wrote."""
-        shape = tuple(started["shape"])
-        low, high = (np.array([float(b) for b in started[key]]) for key in ("low", "high"))
-        states: gym.Space[Any] = gym.spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.float64)
-        if started.get("discrete", False):
-            states = gym.spaces.Discrete(int(high[0] - low[0]) + 1, start=int(low[0]))
-        actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
+    def _started_as_json(self) -> dict[str, Any]:
+        """All of the state but the model's arrays, as `save` writes it."""
+        return {
+            "low": [str(bound) for bound in self._low], "high": [str(bound) for bound in self._high],
+            "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
+            "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
+            "episodes": self._episodes,
+            "reward_range": [self._range.low, self._range.high, self._range.empty], "beyond": self._beyond,
+            **self._to_store(),
+        }  # fmt: skip
+
+    def _restore(self, started: dict[str, Any], archive: Archive) -> None:
+        """Take up the state that `save` wrote; raise ValueError if it is not such a state."""
+        arguments = read_started(started)
+        outlines = archive.outlines()
+        check_plausible(started, outlines)
         self._stored = started
-        self.start(states, actions, started["horizon"], started["seed"])
-        self._model = storage.with_arrays(self._model, arrays)
+        self.start(*arguments)
+        new = self._model
+        self._model = None  # until it is sure that there is one
+        self._check_keys(started, self._started_as_json())
+        self._beyond = read_beyond(started["beyond"])
+        sizes = {"H": self._steps, "A": self._actions, **self._extremes()}
+        archive.check_names([name for name, _ in storage.arrays_of(new)])
+        fields.check_shapes(storage.with_arrays(new, outlines), new, **sizes)
+        model = storage.with_arrays(new, {name: archive.read(name) for name in outlines})
+        fields.check(model, new, **sizes)
+        self._model = fields.completed(model, new, **sizes)
         self._episodes = started["episodes"]
-        self._beyond = None if started["beyond"] is None else tuple(started["beyond"])
 
     def _stored_range(self) -> RewardRange | None:
         """The range in force when the agent was saved, if it comes out of a file."""
         if "reward_range" not in self._stored:
             return None
-        low, high, empty = self._stored["reward_range"]
-        given = not isinstance(self._reward_range, str)
-        return RewardRange(low, high, given, given and self._keeps_promises(), empty)
+        return read_range(self._stored["reward_range"], self._reward_range, self._keeps_promises())
+
+    def _extremes(self) -> dict[str, float]:
+        """The lowest and the highest reward there may be among the data, and the same of values in mapped units."""
+        floor, ceiling = self._range.limits
+        low, high = self._beyond or (0.0, 0.0)
+        low, high = min(low, floor), max(high, ceiling)
+        steps, width = self._steps + 1, self._range.width
+        least, most = min(0.0, (low - self._range.low) / width), max(1.0, (high - self._range.low) / width)
+        return {"Lowest": low, "Highest": high, "Least": steps * least - 1.0, "Most": steps * most}
 
     # ----------------------------------------------------------------------------------------------- going back in time
 
@@ -427,6 +445,11 @@ class Agent:
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: not the copy for going back."""
         return self.__dict__ | {"_recovery": None}
+
+    def _check_keys(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
+        """Raise ValueError unless what is stored has the keys that this agent stores."""
+        for key in sorted(found.keys() ^ expected.keys()):
+            raise ValueError(f"started has {'no ' if key in expected else ''}{key}")
 
     # ------------------------------------------------------------------------------------------------------- checking
 

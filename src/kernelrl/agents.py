@@ -64,7 +64,8 @@ class KernelUCBVI(KernelAgent):
 
     def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
         # C and T of all pairs hang on the weights: the next plan takes in all samples again.
-        (low, high), (weights, cones) = self._box, self._cells(settings)
+        (low, high), self._widths = self._box, self._cells(settings)
+        weights, cones = self._widths
         anew = new_kernel_exact(settings, model.stream, low, high, weights, cones)
         anew = anew._replace(samples=model.samples)  # and no plan, so that the next episode begins with one
         while not interface.has_room(anew):

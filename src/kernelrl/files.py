@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -12,17 +14,38 @@ __all__ = ["replacing", "sync_folder", "write_json"]
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the block ends well and is gone when it does not."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """A file to write to, which takes the place of `path` when the block ends well and is gone when it does not.
+
+    Links are followed: what they lead to is replaced. The mode of a file that is there is kept, and only regular files
+    are replaced. Any number of threads and processes may write to one path at a time; the last one to end wins.
+    """
+    target = Path(os.path.realpath(path))
+    mode = mode_of(path, target)
+    temporary = target.with_name(f".{target.name[:40]}.{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
-        with open(temporary, "wb") as file:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-        sync_folder(path.parent)
+        os.replace(temporary, target)
+        sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def mode_of(path: Path, target: Path) -> int | None:
+    """The mode of the regular file at `target`, to which `path` leads, or None where nothing is."""
+    try:
+        found = os.lstat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(f"path: {path} is a folder; give the name of a file in it")
+    if not stat.S_ISREG(found):
+        raise ValueError(f"path: {path} is not a regular file, so it is not replaced; give another name")
+    return stat.S_IMODE(found)
 
 
 def sync_folder(folder: Path) -> None:

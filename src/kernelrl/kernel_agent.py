@@ -36,7 +36,7 @@ from kernelrl.guarantees import (
     check_order,
     start_gap,
 )
-from kernelrl.theory.bonuses import epoch_end
+from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
 
 __all__ = ["REPLAN", "KernelAgent"]
@@ -159,12 +159,15 @@ class KernelAgent(Agent):
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         self._warn_of_axes(low, high)
         self.metric.check(low, high)
-        self._sigma = self._stored.get("sigma") or self._bandwidth_of(0)
-        self._log_epoch = self._stored.get("log_epoch", 0)
+        self._sigma = check_bandwidth(self._stored["sigma"]) if "sigma" in self._stored else self._bandwidth_of(0)
+        self._log_epoch = whole_number("log_epoch", self._stored.get("log_epoch", 0), 0)
+        if self._log_epoch >= EPOCHS:
+            raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
         settings = self._settings(low, high, actions, horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
         if self.representatives is None:
-            return type(self)._exact(settings, stream, *self._box, *self._cells(settings))
+            self._widths = self._stored_widths() or self._cells(settings)
+            return type(self)._exact(settings, stream, *self._box, *self._widths)
         cone_reach = reach_of_cones(settings)
         limit = self.max_representatives or np.iinfo(np.int64).max
         return type(self)._merged(
@@ -173,12 +176,25 @@ class KernelAgent(Agent):
         )  # fmt: skip
 
     def _cells(self, settings: Settings) -> tuple[float, float]:
-        """Widths of cells that depend on these settings alone: a loaded agent must arrange samples as the saved one."""
+        """Widths of cells for sums of weights and for cones."""
         weights, cones = cell_widths(settings, self.metric.bounded)
         return weights, cones
 
+    def _stored_widths(self) -> tuple[float, float] | None:
+        """The widths that samples were arranged with when the agent was saved, if it comes out of a file."""
+        if "widths" not in self._stored:
+            return None
+        widths = self._stored["widths"]
+        if not (isinstance(widths, list) and len(widths) == 2 and all(isinstance(width, str) for width in widths)):
+            raise ValueError(f"started: widths must be two numbers as text, got {widths!r}")
+        weights, cones = (float(width) for width in widths)
+        if not (weights > 0.0 and cones > 0.0):
+            raise ValueError(f"started: widths must be above 0, got {widths!r}")
+        return weights, cones
+
     def _to_store(self) -> dict[str, Any]:
-        return {"sigma": self._sigma, "log_epoch": self._log_epoch}
+        kept: dict[str, Any] = {"sigma": self._sigma, "log_epoch": self._log_epoch}
+        return kept if self.representatives is not None else kept | {"widths": [str(width) for width in self._widths]}
 
     def _bandwidth_of(self, k: int) -> float:
         """σ_k."""
@@ -243,7 +259,8 @@ class KernelAgent(Agent):
         raise NotImplementedError
 
     def _capture(self) -> dict[str, Any]:
-        return super()._capture() | {"_sigma": self._sigma, "_log_epoch": self._log_epoch}
+        names = ("_sigma", "_log_epoch", *(("_widths",) if self.representatives is None else ()))
+        return super()._capture() | {name: getattr(self, name) for name in names}
 
     def _reinstate(self, captured: dict[str, Any]) -> None:
         super()._reinstate(captured)

@@ -65,7 +65,7 @@ def test_a_function_of_the_users_own_is_saved_by_name(tmp_path):
     whole = krl.GreedyKernelUCBVI(bandwidth=falling, representatives=0.1).fit(env, 40, seed=3)
     first = agent.fit(env, 25, seed=3)
     agent.save(tmp_path / "agent.krl")
-    loaded = krl.load(tmp_path / "agent.krl")
+    loaded = krl.load(tmp_path / "agent.krl", trust=True)
     assert loaded.bandwidth is falling
     second = loaded.fit(env, 15)
     assert np.array_equal(np.concatenate([first.returns, second.returns]), whole.returns)

@@ -13,10 +13,12 @@ import pytest
 import kernelrl as krl
 from experiment_parts import GREEDY, write_toml
 from kernelrl.experiments import learning
-from kernelrl.experiments.config import read_experiment
+from kernelrl.experiments.config import AgentEntry, read_experiment
 from kernelrl.experiments.learning import learn, snapshot_episodes
+from kernelrl.experiments.objects import build_agent
 from kernelrl.experiments.runner import Plan, Result, agent_table, extend, plan_jobs
-from kernelrl.experiments.store import AGENT, HISTORY, RUN, Store
+from kernelrl.experiments.store import AGENT, FORMAT, HISTORY, RUN, Run, Store
+from kernelrl.files import write_json
 
 EPISODES = 40
 
@@ -165,3 +167,18 @@ def test_compiling_does_not_play_in_foreign_environments(tmp_path, monkeypatch):
     assert len(learning.WARMED) == 1
     learning.warm(entry, experiment.environment)
     assert len(learning.WARMED) == 1
+
+
+def test_functions_that_the_experiment_names(tmp_path):
+    """Their files are an experiment's own, so what they name is imported."""
+    metric = {"name": "custom", "function": "user_functions:around"}
+    entry = AgentEntry(label="own", agent="KernelUCBVI", bandwidth=0.1, representatives=None, metric=metric)
+    agent = build_agent(entry)
+    agent.save(tmp_path / AGENT)
+    with pytest.raises(ValueError, match="trust=True"):
+        krl.load(tmp_path / AGENT)
+    job = learning.Job("own", 0, 10, {}, {}, str(tmp_path), [], 60.0)
+    resumed, history = learning.resume(job, entry, tmp_path)
+    assert repr(resumed) == repr(agent) and len(history) == 0
+    write_json(tmp_path / RUN, {"format": FORMAT, "configuration": {"agent": "KernelUCBVI"}})
+    assert repr(Run("own", 0, tmp_path, 10).agent()) == repr(agent)

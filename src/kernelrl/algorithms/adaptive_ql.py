@@ -17,7 +17,7 @@ A state is found by the binary digits of its place in the box: digit k of each c
 of depth k it lies. A ball holds its lower faces, and the last one of an axis its upper face, too.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,9 @@ from kernelrl.algorithms.interface import (
     rescaled,
 )
 from kernelrl.algorithms.opt_ql import kept
-from kernelrl.core.buckets import lengthen, more
+from kernelrl.core.buckets import check_memory, lengthen, more
 from kernelrl.core.compile import inner
+from kernelrl.core.fields import Field, checks, require
 from kernelrl.core.optimism import Optimism, bonus_at
 from kernelrl.core.units import Units, after_end, learnt
 
@@ -65,12 +66,31 @@ class AdaptiveTrees(NamedTuple):
     """The state of adaptive Q-learning: H·A trees of balls. The first ball of (h, a) is number h·A + a."""
 
     settings: AdaptiveSettings
-    stream: np.ndarray  # (4,) the agent's own random stream
-    child: np.ndarray  # (balls,) number of the first of the 2^d children, or -1
-    balls: np.ndarray  # (balls, 3) Q, visits, visits at which it splits
-    used: np.ndarray  # (1,) number of balls
-    buffer: np.ndarray  # (2, d) scratch: binary digits of a state and of a next state
-    scratch: np.ndarray  # (A,) Q of each action
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    # number of the first of the 2^d children, or -1
+    child: Annotated[np.ndarray, Field("balls", np.int32, index="balls", none=True, fill=-1)]
+    balls: Annotated[np.ndarray, Field("balls 3")]  # Q, visits, visits at which it splits
+    used: Annotated[np.ndarray, Field("1", np.int64, counts="balls")]
+    buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]  # binary digits of a state and of a next state
+    scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
+
+
+@checks(AdaptiveTrees)
+def check_trees(where, model):
+    """Trees of balls: 2^d children each, made after their parent, and a ball of depth k splits at 4^k visits."""
+    roots, children = model.settings.horizon * model.settings.actions, 1 << model.settings.low.size
+    used = int(model.used[0])
+    require(used >= roots and (used - roots) % children == 0, f"{where}used", f"{used} balls are no whole families")
+    parents = np.flatnonzero(model.child[:used] >= 0)
+    firsts = model.child[parents].astype(np.int64)
+    families = np.array_equal(np.sort(firsts), np.arange(roots, used, children)) and (firsts > parents).all()
+    require(families, f"{where}child", "the children of balls are not all others, each of one ball before it")
+    depth = np.zeros(used)
+    for parent, first in zip(parents[np.argsort(firsts)], np.sort(firsts), strict=True):
+        depth[first : first + children] = depth[parent] + 1
+    require(depth.max() <= DIGITS, f"{where}child", f"a ball is deeper than {DIGITS}")
+    require(np.array_equal(model.balls[:used, ENOUGH], 4.0**depth), f"{where}balls", "a ball does not split at 4^depth")
+    require((model.balls[:used, VISITS] >= 0.0).all(), f"{where}balls", "visits are negative")
 
 
 def new_adaptive_ql(horizon, actions, split_first, random_ties, units, low, high, optimism, stream):
@@ -80,6 +100,7 @@ def new_adaptive_ql(horizon, actions, split_first, random_ties, units, low, high
     settings = AdaptiveSettings(horizon, actions, split_first, random_ties, units, low.copy(), inverse, optimism)
     roots = horizon * actions
     room = roots + 4 * horizon * 2**low.size
+    check_memory((room, 3))
     balls = np.zeros((room, 3))
     balls[:roots, VALUE] = np.repeat(optimism.cap[:-1], actions)
     balls[:roots, ENOUGH] = 1.0

@@ -13,7 +13,7 @@ are stored, since a new next state needs V_h there, which is the lowest of all c
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,7 @@ from kernelrl.core.buckets import (
 )
 from kernelrl.core.compile import inner
 from kernelrl.core.estimates import bonuses_at, counts_at, targets_at
+from kernelrl.core.fields import Field, Rows
 from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.core.metrics import embed
 from kernelrl.core.samples import (
@@ -78,20 +79,27 @@ class GreedyExact(NamedTuple):
 
     settings: Settings
     samples: Samples
-    stream: np.ndarray  # (4,) the agent's own random stream
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     S: Buckets  # states by pool and action
-    G: np.ndarray  # (rows, chunks of S, WIDTH) r + V_{h+1}(y)
+    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least="Least", most="Most")]  # r + V_{h+1}(y)
     Y: Buckets  # next states by pool
-    V: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y)
-    sample: np.ndarray  # (chunks of Y, WIDTH) slot of the sample in S
-    reward: np.ndarray  # (chunks of Y, WIDTH) its reward, in the environment's units
+    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]  # V_h(y)
+    # slot of the sample in S
+    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
+    # its reward, in the environment's units
+    reward: Annotated[np.ndarray, Field("Y.chunks Y.width", of="Y", least="Lowest", most="Highest")]
     cones: Buckets  # states whose target lowered V_h, by step
-    height: np.ndarray  # (chunks of cones, WIDTH) their targets Ṽ
-    lowest: np.ndarray  # (chunks of cones,) the lowest of them
-    floor: np.ndarray  # (H,) the lowest target of each step
-    scratch: np.ndarray  # (3, …) an embedded state, an embedded next state, Q of each action
-    arrival: np.ndarray  # (2,) slot of the last sample's next state, or -1, and its step
-    memo: np.ndarray  # (d+3,) the last target computed, and for which state, step and number of samples
+    # targets Ṽ
+    height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least="Least", most="Most")]
+    # the lowest of them
+    lowest: Annotated[np.ndarray, Field("cones.chunks", infinite=True, least="Least", fill=np.inf)]
+    floor: Annotated[np.ndarray, Field("H", infinite=True, least="Least")]  # the lowest target of each step
+    # an embedded state, an embedded next state, Q of each action
+    scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
+    # slot of the last sample's next state, or -1, and its step
+    arrival: Annotated[np.ndarray, Rows(Field("", index="Y", none=True), Field("", least=-1, most="H"))]
+    # the last target computed, and for which state, step and number of samples
+    memo: Annotated[np.ndarray, Field("samples.d+3", scratch=True, fill=-1)]
 
 
 def new_greedy_exact(settings, stream, low, high, cell, cone_cell):

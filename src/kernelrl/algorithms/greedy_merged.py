@@ -15,7 +15,7 @@ V_h is L_h-Lipschitz on representatives, so its value at any other state is the 
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,9 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.core.buckets import lengthen
+from kernelrl.core.buckets import check_memory, lengthen
 from kernelrl.core.compile import inner
+from kernelrl.core.fields import Field, checks, require
 from kernelrl.core.merged import (
     JOINED,
     SAMPLES,
@@ -67,18 +68,28 @@ class GreedyMerged(NamedTuple):
 
     settings: Settings
     merged: Merged
-    stream: np.ndarray  # (4,) the agent's own random stream
-    W: np.ndarray  # (H, U, columns)
-    V: np.ndarray  # (H, U)
-    smoothed: np.ndarray  # (2, U, columns) scratch: T_h and what is missing from it
-    scratch: np.ndarray  # (3, …) an embedded state, an embedded next state, Q of each action
-    memo: np.ndarray  # (4,) the last target computed, and for which representative, step and number of samples
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
+    V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
+    smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
+    # an embedded state, an embedded next state, Q of each action
+    scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
+    # the last target computed, and for which representative, step and number of samples
+    memo: Annotated[np.ndarray, Field("4", scratch=True, fill=-1)]
+
+
+@checks(GreedyMerged)
+def check_greedy_merged(where, model):
+    """All representatives have joined."""
+    joined, number = model.merged.clock[JOINED], model.merged.reps.number[0]
+    require(joined == number, f"{where}merged.clock", f"{joined} of {number} representatives have joined")
 
 
 def new_greedy_merged(settings, stream, low, high, *options):
     """The state before any data, for embeddings in the box [low, high] (d,); `options` are `new_merged`'s."""
     merged = new_merged(settings, low, high, *options)
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
+    check_memory((H, U, columns))
     model = GreedyMerged(
         settings, merged, stream, np.zeros((H, U, columns)), np.zeros((H, U)),
         np.zeros((2, U, columns)), np.zeros((3, max(len(low), settings.actions))), np.full(4, -1.0),

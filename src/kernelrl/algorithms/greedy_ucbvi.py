@@ -10,7 +10,7 @@ which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, 
 data; `values` is the stored V_h.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from kernelrl.core.counts import (
     pair_of,
     targets,
 )
+from kernelrl.core.fields import Field, check_lists, checks
 from kernelrl.core.grid import cell_of
 from kernelrl.core.optimism import bonus_at
 
@@ -51,11 +52,19 @@ class GridGreedyUCBVI(NamedTuple):
 
     settings: CountSettings
     counts: Counts
-    stream: np.ndarray  # (4,) the agent's own random stream
-    V: np.ndarray  # (H+1, X)
-    scratch: np.ndarray  # (A,) Q of each action
-    memo: np.ndarray  # (3,) cell, step and number of transitions of the last choice
-    best: np.ndarray  # (1,) the largest Q then
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
+    scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
+    # cell, step and number of transitions of the last choice
+    memo: Annotated[np.ndarray, Field("3", np.int64, scratch=True, fill=-1)]
+    best: Annotated[np.ndarray, Field("1", scratch=True)]  # the largest Q then
+
+
+@checks(GridGreedyUCBVI)
+def check_greedy_ucbvi(where, model):
+    """Chains of blocks that end."""
+    counts = model.counts
+    check_lists(f"{where}counts.following", counts.first, counts.following[: counts.number[0]])
 
 
 def new_greedy_ucbvi(horizon, actions, stationary, random_ties, units, grid, optimism, stream):

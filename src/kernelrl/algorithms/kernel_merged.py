@@ -11,7 +11,7 @@ Samples that come after a plan wait in `pending` until the next one, since read-
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,9 @@ from kernelrl.algorithms.interface import (
 )
 from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
 from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
-from kernelrl.core.buckets import lengthen, more
+from kernelrl.core.buckets import check_memory, lengthen, more
 from kernelrl.core.compile import SUMS, inner
+from kernelrl.core.fields import SCRATCH, Field, Rows, checks, completes, require
 from kernelrl.core.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
 from kernelrl.core.merged import (
     JOINED,
@@ -49,6 +50,7 @@ from kernelrl.core.merged import (
     locate,
     lost_of,
     merged_room,
+    missing_entries,
     new_merged,
     note_start,
     spread,
@@ -70,18 +72,56 @@ class KernelMerged(NamedTuple):
 
     settings: Settings
     merged: Merged
-    groups: Groups
-    flat: Flat  # transitions of the pool, where one pool serves all steps
-    stream: np.ndarray  # (4,) the agent's own random stream
-    plans: np.ndarray  # (3,) PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
-    pending: np.ndarray  # (6, n) STATE, ACTION, NEXT, STEP, SEEN and ENDED of samples after the last plan
-    pending_reward: np.ndarray  # (n,) in the environment's units
-    W: np.ndarray  # (H, U, columns)
-    Q: np.ndarray  # (H, U, columns) Q̃
-    V: np.ndarray  # (H, U)
-    inverse: np.ndarray  # (2, U, columns) 1/C and 1/√C
-    smoothed: np.ndarray  # (2, U, columns) scratch: T_h and what is missing from it
-    scratch: np.ndarray  # (3, …) an embedded state, an embedded next state, Q of each action
+    groups: Annotated[Groups, SCRATCH]
+    flat: Annotated[Flat, SCRATCH]  # transitions of the pool, where one pool serves all steps
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    # PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
+    plans: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", counts="waiting"))]
+    # STATE, ACTION, NEXT, STEP, SEEN and ENDED of samples after the last plan
+    pending: Annotated[
+        np.ndarray,
+        Rows(
+            Field("waiting", index="U"),
+            Field("waiting", index="A"),
+            Field("waiting", index="U", none=True),
+            Field("waiting", index="H"),
+            Field("waiting", most="U"),
+            Field("waiting", most=1),
+        ),
+    ]
+    pending_reward: Annotated[
+        np.ndarray, Field("waiting", least="Lowest", most="Highest")
+    ]  # in the environment's units
+    W: Annotated[np.ndarray, Field("H U Columns")]
+    Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
+    V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
+    inverse: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # 1/C and 1/√C
+    smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
+    # an embedded state, an embedded next state, Q of each action
+    scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
+
+
+@checks(KernelMerged)
+def check_kernel_merged(where, model):
+    """Room for what waits to be taken in with the next plan."""
+    merged, waiting = model.merged, model.plans[PENDING]
+    left = merged.transitions.chain.shape[1] - merged.transitions.used[0]
+    require(
+        left >= waiting, f"{where}merged.transitions.chain", f"there is no room for the {waiting} samples that wait"
+    )
+    left = merged.missing.y.size - merged.missing.used[0]
+    room = left >= missing_entries(merged, 0)
+    require(room, f"{where}merged.missing.y", "there is no room for what representatives to come do not see")
+
+
+@completes(KernelMerged)
+def complete_kernel_merged(model):
+    """Groups and flat lists with room for what they are made of at the next plan."""
+    reps, H = model.merged.reps, model.settings.horizon
+    U, columns = capacity_of(reps), model.W.shape[2]
+    groups = grow_groups(new_groups(U, columns), U, reps.weights, int(reps.number[0]), 2 * H)
+    flat = grow_flat(new_flat(), U, model.merged.transitions) if model.settings.stationary else new_flat()
+    return model._replace(groups=groups, flat=flat)
 
 
 def new_kernel_merged(settings, stream, low, high, *options):
@@ -92,6 +132,7 @@ def new_kernel_merged(settings, stream, low, high, *options):
 def with_merged(settings, stream, merged):
     """A model with these data and no plan yet."""
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
+    check_memory((H, U, columns))
     model = KernelMerged(
         settings, merged, new_groups(U, columns), new_flat(), stream,
         np.zeros(3, np.int64), np.zeros((6, H), np.int64), np.zeros(H),

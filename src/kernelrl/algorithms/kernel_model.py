@@ -4,7 +4,7 @@
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,15 @@ from kernelrl.core.buckets import (
     chunks_left,
     grow_buckets,
     lengthen,
+    list_of_slots,
     more,
     new_buckets,
     number_of_chunks,
     payload,
+    slots,
 )
-from kernelrl.core.cones import VOID
+from kernelrl.core.cones import VOID, check_claims
+from kernelrl.core.fields import Field, Rows, checks, require
 from kernelrl.core.samples import Samples, Settings, grow_samples, new_samples, sample_room
 
 __all__ = ["KernelExact", "new_kernel_exact"]
@@ -34,32 +37,82 @@ class KernelExact(NamedTuple):
 
     settings: Settings
     samples: Samples
-    planned: np.ndarray  # (4,) number of samples in the plan; number of plans; see `arrival` for the rest
-    stream: np.ndarray  # (4,) the agent's own random stream
+    # number of samples in the plan; number of plans; see `arrival` for the rest
+    planned: Annotated[
+        np.ndarray,
+        Rows(Field("", most="N"), Field(""), Field("", index="Y", none=True), Field("", least=-1, most="H")),
+    ]
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     S: Buckets  # states by pool and action
-    G: np.ndarray  # (rows, chunks of S, WIDTH) r + P
-    number: np.ndarray  # (chunks of S, WIDTH) number of the sample in `samples`
+    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least="Least", most="Most")]  # r + P
+    # number of the sample in `samples`
+    number: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="N", fill=0)]
     Y: Buckets  # next states by pool
-    V: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y)
-    P: np.ndarray  # (rows, chunks of Y, WIDTH) V_h(y) as it was passed on
-    fresh: np.ndarray  # (rows, chunks of Y) V may differ from P
-    sample: np.ndarray  # (chunks of Y, WIDTH) slot of the sample in S
-    C: np.ndarray  # (1 or A, chunks of E, WIDTH)
-    T: np.ndarray  # (1 or A, rows, chunks of E, WIDTH)
-    Q: np.ndarray  # (1 or A, rows, chunks of E, WIDTH) Q̃
-    lowest: np.ndarray  # (rows, chunks of E) smallest Q̃ of the chunk
-    touched: np.ndarray  # (rows, chunks of E) T or C changed since Q was computed
-    tip: np.ndarray  # (chunks of S, WIDTH) slot of Y at the very place of the sample, or -1
+    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]  # V_h(y)
+    # V_h(y) as it was passed on
+    P: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]
+    fresh: Annotated[np.ndarray, Field("rows Y.chunks", np.bool_)]  # V may differ from P
+    # slot of the sample in S
+    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
+    C: Annotated[np.ndarray, Field("each E.chunks E.width", of="E", least=0, most="N+1e101")]  # `each` is 1 or A
+    T: Annotated[np.ndarray, Field("each rows E.chunks E.width")]
+    Q: Annotated[np.ndarray, Field("each rows E.chunks E.width", infinite=True)]  # Q̃
+    lowest: Annotated[np.ndarray, Field("rows E.chunks", infinite=True)]  # smallest Q̃ of the chunk
+    touched: Annotated[np.ndarray, Field("rows E.chunks", np.bool_)]  # T or C changed since Q was computed
+    # slot of Y at the very place of the sample, or -1
+    tip: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="Y", none=True, fill=-1)]
     # Interpolation only, see `kernelrl.core.cones`:
-    height: np.ndarray  # (rows, chunks of S, WIDTH) min(R_h, Q̃) as M knows it
-    slack: np.ndarray  # (rows, chunks of S, WIDTH)
-    first: np.ndarray  # (rows, chunks of S, WIDTH) int32, like owner and links, of which there are many
-    M: np.ndarray  # (A, rows, chunks of Y, WIDTH) min(R_h, lowest cone) at y
-    owner: np.ndarray  # (A, rows, chunks of Y, WIDTH) slot of that cone in S, or -1
-    links: np.ndarray  # (A, rows, 2, chunks of Y, WIDTH)
-    scratch: np.ndarray  # (5, …) an embedded state, an embedded next state, Q of each action, sums and targets of rows
-    queues: np.ndarray  # (2, places of S or Y) scratch: slots that moved; next states whose lowest cone rose
-    spread: np.ndarray  # (2, 1 or A, chunks of E, WIDTH) Σwρ and Σw² (joint bonus only)
+    # min(R_h, Q̃) as M knows it
+    height: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", least="Least", most="Most")]
+    slack: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S")]
+    # int32, like owner and links, of which there are many
+    first: Annotated[np.ndarray, Field("levels S.chunks S.width", np.int32, of="S", index="Y", none=True, fill=-1)]
+    # min(R_h, lowest cone) at y
+    M: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", of="Y", least="Least", most="Most")]
+    # slot of that cone in S, or -1
+    owner: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", np.int32, of="Y", index="S", none=True, fill=0)]
+    links: Annotated[np.ndarray, Field("actions rows 2 Y.chunks Y.width", np.int32, of="Y", index="Y", none=True)]
+    # an embedded state, an embedded next state, Q of each action, sums and targets of rows
+    scratch: Annotated[np.ndarray, Field("5 places", scratch=True)]
+    # slots that moved; next states whose lowest cone rose
+    queues: Annotated[np.ndarray, Field("2 64*max(S.chunks,Y.chunks)", np.int64, scratch=True)]
+    # Σwρ and Σw² (joint bonus only)
+    spread: Annotated[np.ndarray, Field("moments each E.chunks E.width", least=0)]
+
+    @property
+    def E(self):  # noqa: N802
+        """The buckets of the entries."""
+        return self.S if self.settings.interpolate else self.Y
+
+
+@checks(KernelExact)
+def check_kernel_exact(where, model):
+    """Each sample in the plan is in S once; T and C go together; cones and the points that they own know each other."""
+    settings, E, S = model.settings, model.E, model.S
+    here, entries = slots(S), slots(E)[:, : E.points.shape[2]]
+    numbers = np.sort(model.number[here[:, : S.points.shape[2]]])
+    require(np.array_equal(numbers, np.arange(model.planned[0])), f"{where}number", "it is not the samples in the plan")
+    coming = int(model.samples.number[0] - model.planned[0])
+    for name, buckets in (("S", S), ("Y", model.Y)):
+        room = chunks_left(buckets) >= chunks_for(buckets, coming)
+        require(room, f"{where}{name}.chain", f"there is no room for the {coming} samples that are not in the plan")
+    C, T, slack = model.C[:, None, entries], model.T[:, :, entries], 1e-6 * settings.horizon
+    require((settings.beta <= C * (1.0 + 1e-9)).all(), f"{where}C", f"a count is below {settings.beta}")
+    between = (T >= -slack - slack * C) & (T <= slack + (settings.horizon + slack) * C)
+    require(between.all(), f"{where}T", f"an entry is not between 0 and {settings.horizon} times its count")
+    if settings.interpolate:
+        check_owners(where, model)
+
+
+def check_owners(where, model):
+    """`check_claims` for each step and action."""
+    settings, A = model.settings, model.settings.actions
+    lists_S, lists_Y = list_of_slots(model.S), list_of_slots(model.Y)[:, : model.Y.points.shape[2]]
+    for h in range(1, settings.horizon):
+        for a in range(A):
+            p, r = (0, h) if settings.stationary else (h, 0)
+            parts = model.first[r], model.owner[a, r], model.links[a, r]
+            check_claims(f"{where}links", *parts, lists_S == p * A + a, lists_Y == p)
 
 
 def new_kernel_exact(settings, stream, low, high, cell, cone_cell):

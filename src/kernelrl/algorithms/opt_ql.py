@@ -12,7 +12,7 @@ or, with the bonus after the update,
 The first visit has α = 1, so what E was before does not matter.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from kernelrl.algorithms.interface import (
     rescaled,
 )
 from kernelrl.core.compile import inner
+from kernelrl.core.fields import Field
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
 from kernelrl.core.units import Units, after_end, learnt
@@ -54,10 +55,10 @@ class GridOptQL(NamedTuple):
     """The state of OptQL."""
 
     settings: OptQLSettings
-    stream: np.ndarray  # (4,) the agent's own random stream
-    N: np.ndarray  # (H, X, A) visits
-    Q: np.ndarray  # (H, X, A)
-    E: np.ndarray  # (H, X, A) Q without the bonus; of size 0 if the bonus is in the target
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    N: Annotated[np.ndarray, Field("H X A", least=0)]  # visits
+    Q: Annotated[np.ndarray, Field("H X A")]
+    E: Annotated[np.ndarray, Field("steps cells actions")]  # Q without the bonus; empty if the bonus is in the target
 
 
 def new_opt_ql(horizon, actions, after, random_ties, units, grid, optimism, stream):

@@ -3,7 +3,7 @@
 Its optimistic Q_h is the only bound that needs no data, R_h.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
+from kernelrl.core.fields import Field
 from kernelrl.core.stream import index_below
 
 __all__ = ["Uniform"]
@@ -30,7 +31,7 @@ class Uniform(NamedTuple):
 
     horizon: int
     actions: int
-    stream: np.ndarray  # (4,)
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]
 
 
 @has_room.implement(Uniform)

@@ -24,7 +24,7 @@ when the cell was last computed, and the Q_h held since then is min(…, T), so 
 planning twice on the same data changes nothing.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,7 @@ from kernelrl.core.counts import (
     targets,
     untried,
 )
+from kernelrl.core.fields import Field, check_lists, checks, require
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
 from kernelrl.core.units import Units
@@ -85,15 +86,27 @@ class GridUCBVI(NamedTuple):
 
     settings: CountSettings
     counts: Counts
-    stream: np.ndarray  # (4,) the agent's own random stream
-    Q: np.ndarray  # (H, X, A)
-    V: np.ndarray  # (H+1, X)
-    N: np.ndarray  # (pools, X, A) visits in the last plan
-    plans: np.ndarray  # (1,) number of plans
-    origins: np.ndarray  # (pools, X) first block of the cells from which a cell was reached, or -1
-    queued: np.ndarray  # (H, X) whether a cell is in the queue
-    queue: np.ndarray  # (H, X+1) cells to be computed again; the last place is scratch
-    length: np.ndarray  # (H,) how many
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
+    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
+    N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
+    plans: Annotated[np.ndarray, Field("1", np.int64)]  # number of plans
+    # first block of the cells from which a cell was reached, or -1
+    origins: Annotated[np.ndarray, Field("pools X", np.int32, index="counts.blocks", none=True)]
+    queued: Annotated[np.ndarray, Field("H X", np.bool_)]  # whether a cell is in the queue
+    queue: Annotated[np.ndarray, Field("H X+1", np.uint32, index="X")]  # cells to compute again; the last is scratch
+    length: Annotated[np.ndarray, Field("H", np.int64, most="X")]  # how many
+
+
+@checks(GridUCBVI)
+def check_ucbvi(where, model):
+    """Chains of blocks that end, and queues of the cells that are marked as queued, each once."""
+    counts = model.counts
+    first = np.concatenate([counts.first, model.origins.reshape(-1)])
+    check_lists(f"{where}counts.following", first, counts.following[: counts.number[0]])
+    for h, n in enumerate(model.length):
+        same = np.array_equal(np.sort(model.queue[h, :n]), np.flatnonzero(model.queued[h]))
+        require(same, f"{where}queue", "it is not the cells that are marked as queued")
 
 
 def new_ucbvi(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism, stream):

@@ -12,12 +12,16 @@ that little memory lies idle between the points. Order of arrival and geometry a
 where a point goes, never the capacity: growing changes no result.
 """
 
+import contextlib
 import math
-from typing import NamedTuple
+import os
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from kernelrl.core.compile import SUMS, compiled, inner
+from kernelrl.core.fields import Field, Rows, check_lists, checks, indices_of, require
 from kernelrl.core.metrics import gap_squared, squared_distances
 
 __all__ = [
@@ -27,6 +31,9 @@ __all__ = [
     "Buckets",
     "add_point",
     "all_chunks",
+    "available_memory",
+    "check_grid",
+    "check_memory",
     "chunks_for",
     "chunks_left",
     "distances_in",
@@ -34,6 +41,7 @@ __all__ = [
     "grow_buckets",
     "lanes",
     "lengthen",
+    "list_of_slots",
     "lists_of",
     "more",
     "near",
@@ -44,6 +52,7 @@ __all__ = [
     "payload",
     "point_at",
     "size_of",
+    "slots",
     "total_and_dot",
 ]
 
@@ -52,6 +61,7 @@ NARROW = 16
 LANES = 16
 AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
 MOST_CELLS = 4096
+LARGE = 2**24  # so many bytes are asked for without looking whether they are there
 AXIS, ORIGIN, PER_WIDTH, CELLS = range(4)
 HEAD, TAIL = range(2)
 FOLLOWING, SIBLING, SIZE, FOUND = range(4)
@@ -60,14 +70,62 @@ FOLLOWING, SIBLING, SIZE, FOUND = range(4)
 class Buckets(NamedTuple):
     """Lists of points (see the module's docstring). Few arrays, since each costs compile time in every function."""
 
-    grid: np.ndarray  # (4, 2) for each of two grid axes: its coordinate, origin, 1/width of a cell, number of cells
-    ends: np.ndarray  # (2, lists, cells+1) HEAD and TAIL: first and last chunk of a chain, or -1; last, of the list
-    chain: np.ndarray  # (4, chunks) FOLLOWING and SIBLING: next chunk in the cell and in the list, or -1; SIZE: number
-    #                                of points; FOUND: scratch, see `near`
-    box: np.ndarray  # (2, chunks, d) lowest and highest coordinates of the chunk's points
-    points: np.ndarray  # (chunks, d, width)
-    buffer: np.ndarray  # (WIDTH,) scratch: distances or weights of one chunk
-    used: np.ndarray  # (1,) number of chunks in use
+    grid: Annotated[np.ndarray, Field("4 2")]  # of two axes: coordinate, origin, 1/width of a cell, number of cells
+    # HEAD and TAIL: first and last chunk of a cell's chain, or -1; behind the last cell, of the list's
+    ends: Annotated[np.ndarray, Field("2 lists any", np.int64, index="chunks", none=True)]
+    # FOLLOWING and SIBLING: next chunk in the cell and in the list, or -1; SIZE: number of points; FOUND: see `near`
+    chain: Annotated[
+        np.ndarray,
+        Rows(
+            Field("chunks", index="chunks", none=True, fill=-1),
+            Field("chunks", index="chunks", none=True, fill=-1),
+            Field("chunks", least=1, most="width", fill=0),
+            Field("chunks", scratch=True),
+        ),
+    ]
+    # lowest and highest coordinates of the chunk's points
+    box: Annotated[np.ndarray, Rows(Field("chunks d", fill=np.inf), Field("chunks d", fill=-np.inf), dtype=np.float64)]
+    points: Annotated[np.ndarray, Field("chunks d width", fill=AWAY)]
+    buffer: Annotated[np.ndarray, Field("64", scratch=True)]  # distances or weights of one chunk
+    used: Annotated[np.ndarray, Field("1", np.int64, counts="chunks")]  # number of chunks in use
+
+
+@indices_of(Buckets)
+def slots(buckets):
+    """Which slots (chunks, WIDTH) are of points."""
+    return np.arange(WIDTH) < buckets.chain[SIZE][:, None]
+
+
+def list_of_slots(buckets):
+    """The list (chunks, WIDTH) that the point of each slot is in, or -1 where there is none."""
+    lists = np.full(number_of_chunks(buckets), -1)
+    for which, chunk in enumerate(buckets.ends[HEAD, :, -1]):
+        while chunk >= 0:
+            lists[chunk] = which
+            chunk = buckets.chain[SIBLING, chunk]
+    return np.where(slots(buckets), lists[:, None], -1)
+
+
+@checks(Buckets)
+def check_buckets(where, buckets):
+    """Chains that end, boxes that hold their points, and a grid of as many cells as there are chains."""
+    used, ends, chain = int(buckets.used[0]), buckets.ends, buckets.chain
+    check_grid(where, buckets.grid, buckets.points.shape[1], ends.shape[2] - 1)
+    for link, cells in ((FOLLOWING, slice(-1)), (SIBLING, slice(-1, None))):
+        check_lists(f"{where}chain[{link}]", ends[HEAD, :, cells], chain[link, :used], ends[TAIL, :, cells])
+    real = slots(buckets)[:used, None, : buckets.points.shape[2]]
+    points, box = buckets.points[:used], buckets.box[:, :used]
+    require((points[np.broadcast_to(~real, points.shape)] == AWAY).all(), f"{where}points", "a place is not empty")
+    inside = (points >= box[0, :, :, None]) & (points <= box[1, :, :, None])
+    require((inside | ~real).all(), f"{where}box", "a point lies outside its chunk's box")
+
+
+def check_grid(where, grid, d, cells):
+    """A grid on axes of `d` coordinates that has so many cells."""
+    axis, count = grid[AXIS], grid[CELLS]
+    whole = (grid[[AXIS, CELLS]] % 1 == 0).all() and (axis >= 0).all() and (axis < d).all() and (count >= 1).all()
+    fits = whole and count.prod() == cells and (grid[PER_WIDTH] >= 0).all()
+    require(fits, f"{where}grid", f"it is no grid of {cells} cells on axes of {d} coordinates")
 
 
 def new_grid(low, high, cell):
@@ -91,6 +149,8 @@ def new_grid(low, high, cell):
 def new_buckets(lists, low, high, cell, width=WIDTH, chunks=16):
     """Empty buckets for embeddings in the box [low, high] (d,), with cells of width `cell` (inf: one cell)."""
     grid, d = new_grid(low, high, cell), len(low)
+    check_memory((2, lists, int(grid[CELLS].prod()) + 1))
+    check_memory((chunks, d, width))
     return Buckets(
         grid, np.full((2, lists, int(grid[CELLS].prod()) + 1), -1, np.int64), new_chain(chunks), new_box(chunks, d),
         np.full((chunks, d, width), AWAY), np.zeros(WIDTH), np.zeros(1, np.int64),
@@ -118,12 +178,14 @@ def number_of_chunks(buckets):
 
 def payload(buckets, *leading, dtype=float, fill=0):
     """An array of shape (*leading, chunks, width) for something that belongs to each point."""
+    check_memory((*leading, number_of_chunks(buckets), buckets.points.shape[2]))
     return np.full((*leading, number_of_chunks(buckets), buckets.points.shape[2]), fill, dtype)
 
 
 def grow_buckets(buckets, chunks):
     """The same buckets with room for `chunks` chunks."""
     old = number_of_chunks(buckets)
+    check_memory((2, chunks, buckets.points.shape[1]))
     chain, box = new_chain(chunks), new_box(chunks, buckets.points.shape[1])
     chain[:, :old], box[:, :old] = buckets.chain, buckets.box
     return buckets._replace(chain=chain, box=box, points=lengthen(buckets.points, chunks, 0, AWAY))
@@ -134,10 +196,35 @@ def more(capacity):
     return capacity + capacity // 2
 
 
+def check_memory(shape, size=8):
+    """Raise MemoryError if an array of that shape, of `size` bytes an entry, does not fit into memory."""
+    asked = size * math.prod(int(length) for length in shape)
+    if asked >= LARGE and asked > available_memory():
+        raise MemoryError(
+            f"an array of shape {tuple(shape)} takes {asked:,} bytes, and {available_memory():,} bytes are available"
+        )
+
+
+def available_memory():
+    """How many bytes of memory there are for us, as far as the system and a container's limit tell."""
+    try:
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        available = 2**63
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        available = int(fields["MemAvailable"].split()[0]) * 1024
+    with contextlib.suppress(OSError, ValueError):
+        limit, used = (int(Path("/sys/fs/cgroup", f"memory.{name}").read_text()) for name in ("max", "current"))
+        available = min(available, max(limit - used, 0))
+    return available
+
+
 def lengthen(array, length, axis, fill=0):
     """A copy of `array` that is `length` long on `axis`, the new part filled with `fill`."""
     shape = list(array.shape)
     old, shape[axis] = shape[axis], length
+    check_memory(shape, array.itemsize)
     longer = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)  # zeros take no memory yet
     longer[(slice(None),) * axis + (slice(old),)] = array
     return longer
@@ -170,7 +257,7 @@ def chunks_for(buckets, n):
 def cell_on(grid, i, coordinate):
     """The cell of a coordinate on grid axis `i`; what lies outside the grid belongs to its outermost cells."""
     place = (coordinate - grid[ORIGIN, i]) * grid[PER_WIDTH, i]
-    return np.int64(min(max(place, 0.0), grid[CELLS, i] - 1.0))
+    return np.int64(min(max(0.0, place), grid[CELLS, i] - 1.0))  # in this order NaN becomes 0
 
 
 @inner

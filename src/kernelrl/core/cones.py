@@ -15,9 +15,21 @@ import numpy as np
 
 from kernelrl.core.buckets import WIDTH, all_chunks, distances_in, found, near, size_of
 from kernelrl.core.compile import inner
+from kernelrl.core.fields import check_lists, require
 from kernelrl.core.interpolation import cone_radius, is_below
 
-__all__ = ["VOID", "Claims", "claim", "forget_slack", "lowest_cone", "rise", "search", "settle", "sink"]
+__all__ = [
+    "VOID",
+    "Claims",
+    "check_claims",
+    "claim",
+    "forget_slack",
+    "lowest_cone",
+    "rise",
+    "search",
+    "settle",
+    "sink",
+]
 
 AFTER, BEFORE = range(2)
 MARGIN = 0.05
@@ -33,6 +45,36 @@ class Claims(NamedTuple):
     M: np.ndarray  # (chunks of Y, width)
     owner: np.ndarray  # (chunks of Y, width) slot in S, or -1
     links: np.ndarray  # (2, chunks of Y, width) AFTER and BEFORE: neighbours in the owner's list, slots in Y or -1
+
+
+def check_claims(where, first, owner, links, cones, points):
+    """Require that the list of a cone is the points that it owns; of entries where `cones` and `points` say so.
+
+    All are as in `Claims`, with indices in range. `cones` (chunks of S, WIDTH) and `points` are bools.
+    """
+
+    def at(array, slot):
+        return array[slot // WIDTH, slot % WIDTH]
+
+    y = np.flatnonzero(np.pad(points, ((0, 0), (0, WIDTH - points.shape[1]))))  # slots
+    y = y[at(owner, y) >= 0]
+    s, after, before = (at(array, y).astype(np.int64) for array in (owner, links[AFTER], links[BEFORE]))
+    require(at(cones, s).all(), where, "a point is owned by a cone of another step or action")
+    started = np.flatnonzero(np.pad(cones, ((0, 0), (0, WIDTH - cones.shape[1]))))
+    started = started[at(first, started) >= 0]
+    heads = at(first, started).astype(np.int64)
+    place = np.full(points.shape[0] * WIDTH, -1)  # in `y`
+    place[y] = np.arange(y.size)
+    listed = np.concatenate([heads, after[after >= 0], before[before >= 0]])
+    require((place[listed] >= 0).all(), where, "a point is in the list of a cone that does not own it")
+    agree = (at(owner, heads) == started).all() and (at(links[BEFORE], heads) < 0).all()
+    agree = agree and (at(first, s[before < 0]) == y[before < 0]).all()
+    for other, back in ((after, BEFORE), (before, AFTER)):
+        known = other >= 0
+        agree = agree and (at(links[back], other[known]) == y[known]).all()
+        agree = agree and (at(owner, other[known]) == s[known]).all()
+    require(agree, where, "the list of a cone is not the points that it owns")
+    check_lists(where, place[heads], np.where(after >= 0, place[after], -1))
 
 
 @inner

@@ -11,12 +11,13 @@ stored but counted: its value is that of `units`. Rewards are summed raw and map
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.core.buckets import lengthen, more
+from kernelrl.core.buckets import check_memory, lengthen, more
 from kernelrl.core.compile import SUMS, compiled, inner
+from kernelrl.core.fields import Field, Rows, checks, require
 from kernelrl.core.units import after_end, mapped_sum
 
 __all__ = [
@@ -41,18 +42,33 @@ VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
 class Counts(NamedTuple):
     """What was seen. A pair's number is (pool·X + x)·A + a."""
 
-    pairs: np.ndarray  # (pools·X·A, 5) n, sum of rewards (raw), 1/n, root/√n, number of terminations
-    first: np.ndarray  # (pools·X·A,) first block of successors, or -1
-    successor: np.ndarray  # (blocks, BLOCK) y
-    times: np.ndarray  # (blocks, BLOCK) n(y)
-    following: np.ndarray  # (blocks,) next block of the same pair, or -1
-    number: np.ndarray  # (2,) blocks in use; transitions
-    cells: np.ndarray  # (pools, X) cells visited, in order of their first visit
-    visited: np.ndarray  # (pools,) how many
+    pairs: Annotated[np.ndarray, Field("Pairs 5", infinite=True)]  # n, sum of rewards (raw), 1/n, root/√n, terminations
+    # first block of successors, or -1
+    first: Annotated[np.ndarray, Field("Pairs", np.int32, index="blocks", none=True)]
+    successor: Annotated[np.ndarray, Field("blocks 8", np.uint32, index="X")]  # y
+    times: Annotated[np.ndarray, Field("blocks 8", least=0, fill=0)]  # n(y)
+    # next block of the same pair, or -1
+    following: Annotated[np.ndarray, Field("blocks", np.int32, index="blocks", none=True, fill=-1)]
+    number: Annotated[np.ndarray, Rows(Field("", counts="blocks"), Field(""))]  # blocks in use; transitions
+    cells: Annotated[np.ndarray, Field("pools X", np.int32, index="X")]  # cells visited, in order of their first visit
+    visited: Annotated[np.ndarray, Field("pools", np.int64, most="X")]  # how many
+
+
+@checks(Counts)
+def check_counts(where, counts):
+    """The cells listed are those with visits, each once."""
+    require((counts.pairs[:, [VISITS, INVERSE, WIDTH, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative")
+    pools, X = counts.cells.shape
+    seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
+    for pool in range(pools):
+        cells = np.sort(counts.cells[pool, : counts.visited[pool]])
+        require(np.array_equal(cells, np.flatnonzero(seen[pool])), f"{where}cells", "it is not the cells with visits")
 
 
 def new_counts(pools, X, A, room):
     """No transitions, and `room` blocks for successors."""
+    check_memory((pools * X * A, 5))
+    check_memory((room, BLOCK))
     return Counts(
         np.zeros((pools * X * A, 5)), np.full(pools * X * A, -1, np.int32),
         np.zeros((room, BLOCK), np.uint32), np.zeros((room, BLOCK)), np.full(room, -1, np.int32), np.zeros(2, np.int64),

@@ -18,7 +18,7 @@ The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`mom
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,9 @@ from kernelrl.core.bonuses import (
     lower_bonus,
     table_bonus,
 )
-from kernelrl.core.buckets import lengthen
+from kernelrl.core.buckets import check_memory, lengthen
 from kernelrl.core.compile import compiled, inner
+from kernelrl.core.fields import Field, Rows
 from kernelrl.core.kernels import kernel_weight
 from kernelrl.core.representatives import (
     DEGREE,
@@ -79,6 +80,7 @@ __all__ = [
     "lost_of",
     "lower_bonus_of",
     "merged_room",
+    "missing_entries",
     "new_merged",
     "note_start",
     "reading_bias",
@@ -89,6 +91,7 @@ __all__ = [
 
 SAMPLES, JOINED, STARTED = range(3)
 STARTS = 32  # so many start states are kept
+MANY, TINY = 1e15, 1e-100  # no number of samples is above, no count C below
 
 
 class Merged(NamedTuple):
@@ -99,24 +102,29 @@ class Merged(NamedTuple):
     reps: Representatives
     transitions: Transitions
     missing: Missing
-    N: np.ndarray  # (pools, U, columns) raw counts
-    rewards: np.ndarray  # (pools, U, columns) sums of rewards, in the environment's units
-    ended: np.ndarray  # (pools, U, columns) how many of them terminated
-    C: np.ndarray  # (pools, U, columns) generalized counts
-    lost: np.ndarray  # (3, pools, U or 0, columns) smoothed rewards, counts and ends that a representative does not see
-    birth: np.ndarray  # (U,) number of samples before it
-    latest: np.ndarray  # (pools, A) number of the latest sample of an action, from 1; 0: none
-    clock: np.ndarray  # (3,) SAMPLES counted; JOINED: number of representatives that C is kept for; STARTED: of starts
-    starts: np.ndarray  # (STARTS, d) embedded start states, the latest ones in turn
-    of: np.ndarray  # (U,) scratch: weights by representative
-    sums: np.ndarray  # (4, columns) scratch: C, T, Σwρ and Σw² of a state that is no representative
-    moments: np.ndarray  # (2, pools, U, columns) Σwρ and Σw² (joint bonus only)
+    N: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # raw counts
+    rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
+    ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
+    C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
+    # smoothed rewards, counts and ends that a representative does not see
+    lost: Annotated[np.ndarray, Field("3 pools U? Columns", fill=0)]
+    birth: Annotated[np.ndarray, Field("U", np.int64)]  # number of samples before it
+    # number of the latest sample of an action, from 1; 0: none
+    latest: Annotated[np.ndarray, Field("pools A", np.int64)]
+    # SAMPLES counted; JOINED: number of representatives that C is kept for; STARTED: of starts
+    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""))]
+    starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states, the latest ones in turn
+    of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
+    # C, T, Σwρ and Σw² of a state that is no representative
+    sums: Annotated[np.ndarray, Field("4 Columns", scratch=True)]
+    moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
 
 
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight, far_nearest):
     """Nothing seen yet, for embeddings in the box [low, high] (d,)."""
     reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
     pools, U, columns = 1 if settings.stationary else settings.horizon, capacity_of(reps), padded(settings.actions)
+    check_memory((pools, U, columns))
     return Merged(
         bool(hindsight), bool(far_nearest), reps, new_transitions(pools, U), new_missing(pools, U, columns),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),

@@ -11,12 +11,13 @@ Representatives are found through a grid of cells at least m wide on at most two
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.core.buckets import AXIS, CELLS, cell_on, lengthen, more, new_grid
+from kernelrl.core.buckets import AXIS, CELLS, cell_on, check_grid, lengthen, more, new_grid
 from kernelrl.core.compile import compiled, inner
+from kernelrl.core.fields import Field, Rows, check_lists, checks, require
 from kernelrl.core.kernels import kernel_weight
 from kernelrl.core.metrics import squared_distances
 
@@ -46,10 +47,33 @@ LEAST = 16  # a multiple of what sums of rows take at once; entries behind a lis
 class Near(NamedTuple):
     """Lists of neighbours."""
 
-    span: np.ndarray  # (3, U) START of a list, DEGREE: number of entries, SPACE there is for them
-    index: np.ndarray  # (entries,) uint32
-    amount: np.ndarray  # (entries,) weight, or distance
-    used: np.ndarray  # (2,) entries in use, and those of them that no list has left behind
+    # START of a list, DEGREE: number of entries, SPACE there is for them
+    span: Annotated[np.ndarray, Rows(*[Field("U?", most="entries", fill=0)] * 3)]
+    index: Annotated[np.ndarray, Field("entries", np.uint32, index="U", fill=0)]
+    amount: Annotated[np.ndarray, Field("entries", least=0, fill=0)]  # weight, or distance
+    # entries in use, and those of them that no list has left behind
+    used: Annotated[np.ndarray, Rows(Field("", counts="entries"), Field(""))]
+
+
+@checks(Near)
+def check_near(where, near):
+    """Lists that lie one behind the other, each inside its space, with nothing behind its end."""
+    (start, degree, space), used = near.span, near.used
+    order = np.argsort(start[space > 0])
+    first, end = start[space > 0][order], (start + space)[space > 0][order]
+    apart = (end[:-1] <= first[1:]).all() and (end <= used[0]).all()
+    require(apart and (degree <= space).all(), f"{where}span", "a list does not lie in a space of its own")
+    whole = (start[space > 0] % LEAST == 0).all() and (space % LEAST == 0).all() and used[0] % LEAST == 0
+    require(whole, f"{where}span", f"a list does not take whole steps of {LEAST}")
+    require(space.sum() == used[1], f"{where}used", f"the lists have space for {space.sum()} entries, not {used[1]}")
+    inside = np.zeros(near.index.size + 1, np.int64)  # +1 where a list's entries begin, -1 where they end
+    np.add.at(inside, start, 1)
+    np.add.at(inside, start + degree, -1)
+    owned = np.zeros(near.index.size + 1, np.int64)
+    np.add.at(owned, start, 1)
+    np.add.at(owned, start + space, -1)
+    empty = (np.cumsum(owned) > np.cumsum(inside))[:-1]
+    require(not near.amount[empty].any(), f"{where}amount", "an entry behind a list's end is not 0")
 
 
 class Representatives(NamedTuple):
@@ -58,18 +82,26 @@ class Representatives(NamedTuple):
     merge: float  # m
     limit: int  # at most so many
     cone_reach: float  # how far a cone can reach below the cap; 0 where values are not interpolated
-    grid: np.ndarray  # (4, 2) as in `buckets`
-    head: np.ndarray  # (cells,) first representative of a cell, or -1
-    following: np.ndarray  # (U,) next representative of the cell, or -1
-    points: np.ndarray  # (U, d, 1) embedded states
-    number: (
-        np.ndarray
-    )  # (2,) how many there are; how many states were merged from farther away, the limit being reached
+    grid: Annotated[np.ndarray, Field("4 2")]  # as in `buckets`
+    head: Annotated[np.ndarray, Field("cells", np.int64, index="U", none=True)]  # first one of a cell, or -1
+    following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
+    points: Annotated[np.ndarray, Field("U d 1")]  # embedded states
+    # how many there are; how many states were merged from farther away, the limit being reached
+    number: Annotated[np.ndarray, Rows(Field("", counts="U"), Field(""))]
     weights: Near
     cones: Near
-    memo: np.ndarray  # (d+2,) the state looked for last, what was found and how many there were
-    square: np.ndarray  # (1,) scratch
-    here: np.ndarray  # (d,) scratch
+    # the state looked for last, what was found and how many there were
+    memo: Annotated[np.ndarray, Field("d+2", scratch=True, fill=-1)]
+    square: Annotated[np.ndarray, Field("1", scratch=True)]
+    here: Annotated[np.ndarray, Field("d", scratch=True)]
+
+
+@checks(Representatives)
+def check_representatives(where, reps):
+    """Each representative is in the list of one cell."""
+    check_grid(where, reps.grid, reps.points.shape[1], reps.head.size)
+    check_lists(f"{where}following", reps.head, reps.following[: reps.number[0]])
+    require((reps.weights.amount <= 1.0).all(), f"{where}weights.amount", "a weight is above 1")
 
 
 def new_near(capacity, entries):

@@ -9,13 +9,14 @@ Steps h count from 0 in code: R_h = H - h is the largest value left at step h, a
 have a row a step in the stationary case and one row otherwise: `pool` and `row` say which.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from kernelrl.core.bonuses import no_table
-from kernelrl.core.buckets import lengthen
+from kernelrl.core.buckets import check_memory, lengthen
 from kernelrl.core.compile import compiled, inner
+from kernelrl.core.fields import Field, Rows, checks, require
 from kernelrl.core.metrics import embed
 from kernelrl.core.units import Units, after_end, mapped
 
@@ -60,7 +61,8 @@ class Settings(NamedTuple):
     units: Units
     space: Any
     table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing
-    progress: np.ndarray  # (2, H) number of samples of each step's pool, and the epoch that its bonus is in
+    # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
+    progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
@@ -76,13 +78,22 @@ class Settings(NamedTuple):
         )
 
 
+@checks(Settings)
+def check_settings(where, settings):
+    """Each step's bonus is in the epoch that its number of samples says."""
+    samples, epoch = settings.progress
+    expected = np.minimum(np.frexp(samples + 1.0)[1] - 1, max(settings.table.shape[0], 1) - 1)
+    require(np.array_equal(epoch, expected), f"{where}progress", "an epoch is not that of its number of samples")
+
+
 class Samples(NamedTuple):
     """All transitions in order of arrival."""
 
-    states: np.ndarray  # (2, N, d) x and y, embedded
-    labels: np.ndarray  # (3, N) STEP, ACTION, TERMINATED
-    reward: np.ndarray  # (N,) in the environment's units
-    number: np.ndarray  # (1,)
+    states: Annotated[np.ndarray, Field("2 N d", fill=0)]  # x and y, embedded
+    # STEP, ACTION, TERMINATED
+    labels: Annotated[np.ndarray, Rows(Field("N", index="H"), Field("N", index="A"), Field("N", most=1))]
+    reward: Annotated[np.ndarray, Field("N", least="Lowest", most="Highest")]  # in the environment's units
+    number: Annotated[np.ndarray, Field("1", np.int64, counts="N")]
 
 
 STEP, ACTION, TERMINATED = range(3)
@@ -90,6 +101,7 @@ STEP, ACTION, TERMINATED = range(3)
 
 def new_samples(d, capacity):
     """An empty log for embeddings of `d` coordinates."""
+    check_memory((2, capacity, max(d, 2)))
     labels = np.zeros((3, capacity), np.int64)
     return Samples(np.zeros((2, capacity, d)), labels, np.zeros(capacity), np.zeros(1, np.int64))
 

@@ -12,12 +12,13 @@ all pairs that need it, with no look-up and no idle entry:
 next states y, and with each a row of all actions.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from kernelrl.core.buckets import lengthen, more
 from kernelrl.core.compile import inner
+from kernelrl.core.fields import Field, Rows, check_lists, checks, require
 from kernelrl.core.rows import COLUMNS, SUMS_AT_ONCE, add_rows
 
 __all__ = [
@@ -50,11 +51,20 @@ FOLLOWING, SIZE = range(2)
 class Transitions(NamedTuple):
     """Lists of pairs by pool and next state (see the module's docstring)."""
 
-    ends: np.ndarray  # (2, pools, U) FIRST and LAST block of a list, or -1
-    chain: np.ndarray  # (2, blocks) FOLLOWING block, or -1; SIZE: number of entries
-    pair: np.ndarray  # (blocks, BLOCK) uint32 v·(columns of W) + a
-    count: np.ndarray  # (blocks, BLOCK) n
-    used: np.ndarray  # (1,) number of blocks in use
+    # FIRST and LAST block of a list, or -1
+    ends: Annotated[np.ndarray, Field("2 pools U", np.int64, index="blocks", none=True, fill=-1)]
+    # FOLLOWING block, or -1; SIZE: number of entries
+    chain: Annotated[np.ndarray, Rows(Field("blocks", index="blocks", none=True), Field("blocks", most=BLOCK))]
+    pair: Annotated[np.ndarray, Field("blocks 16", np.uint32, index="U*Columns", fill=0)]  # v·(columns of W) + a
+    count: Annotated[np.ndarray, Field("blocks 16", least=0, fill=0)]  # n
+    used: Annotated[np.ndarray, Field("1", np.int64, counts="blocks")]
+
+
+@checks(Transitions)
+def check_transitions(where, transitions):
+    """Chains that end."""
+    ends, chain = transitions.ends, transitions.chain[:, : transitions.used[0]]
+    check_lists(f"{where}chain", ends[FIRST], chain[FOLLOWING], ends[LAST])
 
 
 def new_transitions(pools, capacity, blocks=16):
@@ -122,12 +132,24 @@ def grow_flat(flat, capacity, transitions):
 class Missing(NamedTuple):
     """What representatives do not see (see the module's docstring)."""
 
-    span: np.ndarray  # (2, pools, U) first entry of a list and number of entries
-    y: np.ndarray  # (entries,)
-    index: np.ndarray  # (entries,) uint32 0, 1, 2, …
-    value: np.ndarray  # (entries,) scratch: V[y]
-    rows: np.ndarray  # (entries, columns) m
-    used: np.ndarray  # (1,) number of entries in use
+    # first entry of a list and number of entries
+    span: Annotated[np.ndarray, Rows(*[Field("pools U", most="entries", fill=0)] * 2)]
+    y: Annotated[np.ndarray, Field("entries", np.int64, index="U", fill=0)]
+    index: Annotated[np.ndarray, Field("entries", np.uint32, index="entries")]  # 0, 1, 2, …
+    value: Annotated[np.ndarray, Field("entries", scratch=True)]  # V[y]
+    rows: Annotated[np.ndarray, Field("entries Columns", least=0, fill=0)]  # m
+    used: Annotated[np.ndarray, Field("1", np.int64, counts="entries")]
+
+
+@checks(Missing)
+def check_missing(where, missing):
+    """Lists within what is in use, in whole steps of `add_rows`."""
+    (start, number), used = missing.span, missing.used[0]
+    require((start + number <= used).all(), f"{where}span", "a list ends behind the last entry")
+    whole = (start % SUMS_AT_ONCE == 0).all() and used % SUMS_AT_ONCE == 0
+    require(whole, f"{where}span", f"a list does not take whole steps of {SUMS_AT_ONCE}")
+    order = np.arange(missing.index.size)
+    require(np.array_equal(missing.index, order), f"{where}index", "it is not 0, 1, 2, …")
 
 
 def new_missing(pools, capacity, columns):

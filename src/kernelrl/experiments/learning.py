@@ -114,7 +114,7 @@ def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.Dat
     agent = build_agent(entry)
     if not (folder / AGENT).exists():
         return agent, empty_history(entry.monitor)
-    agent = load_agent(folder / AGENT)
+    agent = load_agent(folder / AGENT, trust=True)  # whose functions the experiment names
     if agent._seed != job.seed:
         raise StoreError(f"{folder / AGENT} is of seed {agent._seed}, which is not this run's")
     return agent, read_history(folder / HISTORY, agent.episodes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import string
 import sys
 from html import escape
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from kernelrl.files import replacing
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
 from kernelrl.reporting.figures import draw_all, save, window_of
@@ -50,9 +50,8 @@ def report_of(store: Any, out: Path) -> Path:
         status.say("Drawing")
         files = {name: save(figure, out / name) for name, figure in draw_all(summary, plane, maps).items()}
         text = render(summary, plane, maps, files)
-        temporary = out / f".{NAME}.{os.getpid()}.part"
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, out / NAME)
+        with replacing(out / NAME) as file:
+            file.write(text.encode())
     return out / NAME
 
 
