@@ -180,7 +180,7 @@ def test_a_promise_is_broken_after_many_episodes(cls, representatives, driver):
     with pytest.raises(ValueError, match=r"^reward: 0.9\d+ is outside reward_range=\(0.0, 0.95\)") as caught:
         agent.fit(env, 300, seed=SEED, driver=driver)
     played = len(caught.value.history)
-    assert agent.episodes == played > 5
+    assert agent.episodes == played > 2
     other = new()
     history = other.fit(env, played, seed=SEED)
     assert np.array_equal(history.returns, caught.value.history.returns)
