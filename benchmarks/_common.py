@@ -13,7 +13,7 @@ from rich.table import Table
 import kernelrl as krl
 
 H = 20
-SETTING = {"bandwidth": 0.025, "regularization": 0.01, "representatives": None}
+SETTING = {"bandwidth": 0.025, "regularization": 0.01, "representatives": None, "reward_range": (0, 1)}
 LIPSCHITZ = [10.0 * (H - h) for h in range(H)]  # L_h = 10·(H-h+1) with steps from 1
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 

@@ -19,12 +19,12 @@ from kernelrl.envs.interface import advance, reset
 
 BINS = 20
 BASELINES = {
-    "OptQL": lambda: krl.OptQL(bins=BINS),
-    "Greedy-UCBVI": lambda: krl.GreedyUCBVI(bins=BINS),
-    "AdaptiveQL": lambda: krl.AdaptiveQL(),
-    "UCBVI": lambda: krl.UCBVI(bins=BINS),
-    "UCBVI, doubling": lambda: krl.UCBVI(bins=BINS, replan="doubling"),
-    "UCBVI, data per step": lambda: krl.UCBVI(bins=BINS, stationary=False),
+    "OptQL": lambda: krl.OptQL(bins=BINS, reward_range=(0, 1)),
+    "Greedy-UCBVI": lambda: krl.GreedyUCBVI(bins=BINS, reward_range=(0, 1)),
+    "AdaptiveQL": lambda: krl.AdaptiveQL(reward_range=(0, 1)),
+    "UCBVI": lambda: krl.UCBVI(bins=BINS, reward_range=(0, 1)),
+    "UCBVI, doubling": lambda: krl.UCBVI(bins=BINS, replan="doubling", reward_range=(0, 1)),
+    "UCBVI, data per step": lambda: krl.UCBVI(bins=BINS, stationary=False, reward_range=(0, 1)),
 }
 
 

@@ -21,8 +21,8 @@ TURNS = 4
 def make(cls, merge, bandwidth):
     """An agent that has compiled whatever it needs."""
     make = getattr(krl, cls)
-    make(bandwidth=bandwidth, representatives=merge).fit(environment(), 1, seed=1, progress=False)
-    return make(bandwidth=bandwidth, representatives=merge)
+    make(bandwidth=bandwidth, representatives=merge, reward_range=(0, 1)).fit(environment(), 1, seed=1, progress=False)
+    return make(bandwidth=bandwidth, representatives=merge, reward_range=(0, 1))
 
 
 def measure(cls, bandwidth_of, episodes):

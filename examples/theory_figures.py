@@ -89,7 +89,12 @@ def draw_gap(out, episodes=6000):
     marks = np.unique(np.geomspace(10, episodes, 25).astype(int))
     for (name, bonus), colour, line in zip(variants.items(), COLOURS, ("-", "--", "-."), strict=False):
         agent = krl.GreedyKernelUCBVI(
-            bandwidth=0.1, regularization=5.0, lipschitz=(0.5, 1.0), bonus=bonus, representatives=None
+            bandwidth=0.1,
+            regularization=5.0,
+            lipschitz=(0.5, 1.0),
+            bonus=bonus,
+            representatives=None,
+            reward_range=(0, 1),
         )
         bounds = []
         for mark in marks:
