@@ -114,6 +114,8 @@ def edits(path: Path, seed: int, count: int) -> Iterator[Edit]:
         rng = np.random.default_rng([seed, i])
         edit = Edit(json.loads(json.dumps(header)), [(name, array.copy()) for name, array in arrays.items()], [])
         for _ in range(1 if rng.random() < 0.85 else 2):
+            if not edit.arrays:
+                break
             kind = EDITS[rng.choice(len(EDITS), p=np.array(WEIGHTS) / sum(WEIGHTS))]
             with contextlib.suppress(OverflowError):
                 kind(edit, rng)
