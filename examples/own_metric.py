@@ -2,8 +2,8 @@
 
 TwinRooms has two rooms with a wall between them. The Euclidean metric takes states on either side of the wall for
 neighbours, though they never meet; `apart` knows better. `alike` goes further and says that the rooms are one place
-(the package has it as `krl.envs.twin_rooms_fold`). Everything that uses such a function is compiled again in each
-process, for half a minute or so.
+(the package has it as `krl.envs.twin_rooms_fold`). Everything that uses such a function is compiled once, for half a
+minute or so, and again when the function has changed.
 
     python examples/own_metric.py
 """

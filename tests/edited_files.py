@@ -50,10 +50,12 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "kernel-exact": lambda: krl.KernelUCBVI(**EXACT),
     "kernel-exact-cones": lambda: krl.KernelUCBVI(**EXACT, lipschitz=2.0),
     "kernel-exact-joint": lambda: krl.KernelUCBVI(
-        bandwidth=0.1, representatives=None, lipschitz=2.0, stationary=False, bonus=JOINT
+        bandwidth=0.1, representatives=None, lipschitz=2.0, stationary=False, bonus=JOINT, reward_range=(0, 1)
     ),
     "kernel-merged": lambda: krl.KernelUCBVI(**KERNEL),
-    "kernel-merged-joint": lambda: krl.KernelUCBVI(bandwidth=0.1, lipschitz=2.0, bonus=JOINT, replan="doubling"),
+    "kernel-merged-joint": lambda: krl.KernelUCBVI(
+        bandwidth=0.1, lipschitz=2.0, bonus=JOINT, replan="doubling", reward_range=(0, 1)
+    ),
     "kernel-merged-as-run": lambda: krl.KernelUCBVI(
         **KERNEL, hindsight=False, far="nearest", bonus=krl.bonuses.AsRun(), stationary=False
     ),

@@ -43,6 +43,22 @@ class Failing(krl.RandomAgent):
         return history
 
 
+class Tripping(krl.RandomAgent):
+    """Raises an error in the call of `fit` that would bring it to `after` episodes."""
+
+    _hyper_parameters = ("horizon", "reward_range", "after")
+
+    def __init__(self, *, after: int = 1, **options: Any) -> None:
+        super().__init__(**options)
+        self.after = after
+
+    def fit(self, *arguments: Any, **options: Any) -> Any:
+        history = super().fit(*arguments, **options)
+        if self.episodes >= self.after:
+            raise ZeroDivisionError(f"{self.after} is too many")
+        return history
+
+
 class Dying(krl.RandomAgent):
     """Kills its process after 30 episodes, as often as `times` says, counting in the file `marks`."""
 
@@ -77,6 +93,11 @@ bonus_scale = 0.02
 lipschitz = 2
 representatives = "none"
 """
+
+
+def tripping(after: int, label: str = "bad") -> str:
+    """The entry of an agent that fails after so many episodes."""
+    return f'\n[[agents]]\nlabel = "{label}"\nagent = "experiment_parts:Tripping"\nafter = {after}\n'
 
 
 def write_toml(path: Path, agents: str, episodes: int = 60, seeds: Any = 2, pause: float | None = None) -> Path:

@@ -30,6 +30,7 @@ KERNELS["exponential-power-3"] = (krl.kernels.ExponentialPower(3), kernels.expon
 KERNELS["exponential-power-4.5"] = (krl.kernels.ExponentialPower(4.5), kernels.exponential_power(4.5))
 
 SCALE = np.array([0.5, 2.0, 1.0])
+RANGES = ((0, 1), (-1, 0), (-1, 1), (-2, 0))
 
 
 def lp_pair(p, scale=None):
@@ -50,6 +51,13 @@ METRICS = {
     "lp-2-box": lp_pair(2, "box"),
     "lp-inf-scaled": lp_pair(np.inf, SCALE),
 }
+
+
+def in_own_units(lipschitz, width):
+    """Lipschitz constants for rewards in [0, 1] as they are for rewards in a range of that width."""
+    if isinstance(lipschitz, tuple):
+        return lipschitz[0] * width, lipschitz[1]
+    return None if lipschitz is None else np.asarray(lipschitz) * width
 
 
 def tolerance(greedy: bool, log: Log, merge: float | None) -> float:
@@ -83,6 +91,7 @@ class Pair:
         self.log, self.greedy, self.seed = log, greedy, seed
         self.tolerance = tolerance(greedy, log, merge)
         self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
+        nothing = -self.low / self.width
         public = {
             "bandwidth": sigma,
             "regularization": beta,
@@ -90,7 +99,7 @@ class Pair:
             "metric": metric[0],
             "bonus": "simplified",
             "bonus_scale": bonus_scale,
-            "lipschitz": lipschitz,
+            "lipschitz": in_own_units(lipschitz, self.width),
             "stationary": stationary,
             "representatives": merge,
             "horizon": H,
@@ -99,13 +108,13 @@ class Pair:
         }
         L = lipschitz_constants(lipschitz, H)
         shared = (H, A, sigma, beta, kernel[1], metric[1])
-        self.deployed = NaiveDeployed(*shared, stationary)
+        self.deployed = NaiveDeployed(*shared, stationary, nothing)
         if greedy:
             self.agent = krl.GreedyKernelUCBVI(**public)
-            self.naive = NaiveGreedyKernelUCBVI(*shared, L, stationary, bonus_scale)
+            self.naive = NaiveGreedyKernelUCBVI(*shared, L, stationary, bonus_scale, nothing=nothing)
         else:
             self.agent = krl.KernelUCBVI(**public, replan=replan)
-            self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale)
+            self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale, nothing=nothing)
         if merge is not None:
             representatives = NaiveRepresentatives(merge, metric[1])
             itself = () if greedy or L is None else ("q_values", "values")
@@ -131,7 +140,11 @@ class Pair:
                 actual = getattr(self.agent, name)(states, step=h)
                 expected = getattr(self.naive, name)(states, h)
                 assert actual.shape == expected.shape
-                off = self.tolerance if name in ("q_values", "values") else TOLERANCE
+                off = self.tolerance * self.width if name in ("q_values", "values") else TOLERANCE
+                if name != "counts":
+                    expected = expected * self.width
+                if name in ("q_values", "values"):
+                    expected = expected + self.low * (self.log.H - h)
                 assert_allclose(actual, expected, rtol=TOLERANCE, atol=off, err_msg=f"{name} at step {h}")
 
     def check_policies(self, states) -> None:
@@ -199,6 +212,7 @@ def hyper_parameters(draw, log: Log, greedy: bool):
         "bonus_scale": draw(st.sampled_from(BONUS_SCALES)),
         "lipschitz": draw(lipschitz_options(log.H) if greedy else st.one_of(st.none(), lipschitz_options(log.H))),
         "stationary": draw(st.booleans()),
+        "reward_range": draw(st.sampled_from(RANGES)),
     }
     if not greedy:
         options["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))

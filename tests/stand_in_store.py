@@ -13,6 +13,7 @@ import polars
 
 import kernelrl as krl
 from kernelrl import storage
+from kernelrl.experiments.store import FORMAT
 
 ENVIRONMENT = {"id": "kernelrl/TwinRooms-v0", "goal": [0.3, 0.3], "radius": 0.3}
 
@@ -99,7 +100,7 @@ def make_store(
         "name": name, "episodes": episodes, "seeds": list(seeds), "environment": environment, "agents": entries,
     }  # fmt: skip
     path.mkdir(parents=True, exist_ok=True)
-    (path / "experiment.json").write_text(json.dumps({"format": 1, "kernelrl": "0.1.0", "experiment": experiment}))
+    (path / "experiment.json").write_text(json.dumps({"format": FORMAT, "kernelrl": "0.1.0", "experiment": experiment}))
     for run in Store(path).runs():
         run.path.mkdir(parents=True)
         agent, world = agents[run.label](), env or gym.make(environment["id"], **options)
@@ -120,7 +121,7 @@ def make_store(
         ).write_parquet(run.path / "history.parquet")  # fmt: skip
         made = {name: storage.encode(getattr(agent, name)) for name in agent._hyper_parameters}
         record = {
-            "format": 1, "label": run.label, "seed": run.seed, "episodes": episodes,
+            "format": FORMAT, "label": run.label, "seed": run.seed, "episodes": episodes,
             "configuration": {"agent": type(agent).__name__, "hyper_parameters": made},
             "versions": {"kernelrl": "0.1.0", "numba": "0.99"}, "machine": {"system": "a machine"},
         }  # fmt: skip

@@ -22,7 +22,7 @@ from kernelrl.envs import TwinRooms
 from kernelrl.progress import CompileNotice
 from kernelrl.rollout import run_compiled
 from small_envs import Line
-from user_functions import around
+from user_functions import around, overloaded
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
 
@@ -101,7 +101,7 @@ def variants():
         yield lambda options=options: krl.OptQL(**baseline, **options, bonus_place="after")
     yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1, split="before")
     yield lambda: krl.AdaptiveQL(**baseline, bonus="capped")
-    yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling")
+    yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
 
@@ -193,8 +193,10 @@ def test_compiling_is_announced(capsys):
     assert capsys.readouterr().err == "Compiling KernelExact (once; the result is kept) …\n"
     notice.on_start(Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
     assert capsys.readouterr().err == ""
-    notice.on_start(Started(perform, around))
-    assert "in each process anew, since it uses a function of yours" in capsys.readouterr().err
+    notice.on_start(Started(perform, around))  # a user's function is kept as well
+    assert capsys.readouterr().err == "Compiling KernelExact (once; the result is kept) …\n"
+    notice.on_start(Started(perform, overloaded))
+    assert "(in each process again, since it uses difference, a function)" in capsys.readouterr().err
 
 
 def test_little_things_are_not_announced(capsys):

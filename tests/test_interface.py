@@ -18,6 +18,7 @@ import kernelrl as krl
 from kernelrl import storage
 from kernelrl.core.stream import episode_seed
 from kernelrl.envs import TwinRooms
+from pairs import in_own_units
 from small_envs import Counting, Halved, Line
 
 KERNEL = {"bandwidth": 0.1, "bonus_scale": 0.02, "representatives": None}
@@ -53,6 +54,11 @@ AGENTS = {
     "UCBVI": (krl.UCBVI, GRID),
     "UCBVI each step": (krl.UCBVI, {"bins": 5, "replan": "step", **HOEFFDING}),
     "UCBVI doubling per step": (krl.UCBVI, {**GRID, "replan": "doubling", "stationary": False, "bins": (3, 2)}),
+    "UCBVI minimum": (krl.UCBVI, {**GRID, "minimum": True}),
+    "UCBVI minimum doubling per step": (
+        krl.UCBVI,
+        {**GRID, "minimum": True, "replan": "doubling", "stationary": False, "bins": (3, 2)},
+    ),
     "GreedyUCBVI": (krl.GreedyUCBVI, GRID),
     "GreedyUCBVI per step": (krl.GreedyUCBVI, {**GRID, "stationary": False}),
     "OptQL": (krl.OptQL, GRID),
@@ -302,14 +308,28 @@ def test_returns_are_in_the_environments_own_units(agent, driver):
 def test_rewards_in_another_unit_make_the_same_run(agent):
     """Four times the reward and four times the range: exact in binary, so equal to the last bit."""
     cls, options = CLASSES[agent]
-    plain, scaled = cls(**options), cls(**options, reward_range=(0, 4))
+    plain = cls(**options, reward_range=(0, 1))
+    if "lipschitz" in options:
+        options = options | {"lipschitz": in_own_units(options["lipschitz"], 4)}
+    scaled = cls(**options, reward_range=(0, 4))
     one = plain.fit(make_env(), 12, seed=SEED)
     other = scaled.fit(TransformReward(make_env(), lambda r: 4 * r), 12, seed=SEED)
     assert np.array_equal(4 * one.returns, other.returns) and one.returns.max() > 0
-    check_equal(read(plain), read(scaled))
+    units = {"q_values": 4, "values": 4, "bonuses": 4}
+    check_equal(
+        {key: value if key[0] == "act" else units.get(key[0], 1) * value for key, value in read(plain).items()},
+        read(scaled),
+    )
 
 
 # ------------------------------------------------------------------------------------------------- drivers and wrappers
+
+
+def doubled(options):
+    """Hyper-parameters for twice the rewards."""
+    if "lipschitz" not in options:
+        return options
+    return options | {"lipschitz": in_own_units(options["lipschitz"], 2)}
 
 
 @each_agent
@@ -318,7 +338,8 @@ def test_a_wrapper_of_the_users_is_obeyed(agent):
     for env in (Halved(make_env()), TransformReward(make_env(), lambda r: 0.5 * r), TimeLimit(Halved(make_env()), 20)):
         learner = cls(**options, reward_range=(0, 0.5))
         history = learner.fit(env, 5, seed=SEED)
-        assert np.array_equal(2 * history.returns, cls(**options).fit(make_env(), 5, seed=SEED).returns)
+        twice = cls(**doubled(options), reward_range=(0, 1)).fit(make_env(), 5, seed=SEED).returns
+        assert np.array_equal(2 * history.returns, twice)
         assert history.returns.max() > 0
         with pytest.raises(ValueError, match=r'driver: only environments of this package.*driver="python"'):
             learner.fit(env, 1, driver="compiled")
@@ -390,7 +411,7 @@ def test_episodes_that_terminate(agent, tmp_path):
 
 @pytest.mark.parametrize("agent", ["KernelUCBVI", "GreedyKernelUCBVI"])
 def test_nothing_comes_after_termination(agent):
-    """The value after it is zero; after a time limit it is not."""
+    """The value after it is zero in the environment's units; after a time limit it is not."""
     values = []
     for terminated in (True, False):
         learner = line_agent(agent, bonus_scale=0.0, lipschitz=0.0)
@@ -401,8 +422,8 @@ def test_nothing_comes_after_termination(agent):
             learner.end_episode()
         learner.begin_episode()
         values.append(learner.q_values([[0.5]], step=0)[0, 0])
-    assert values[0] == pytest.approx(1.0, rel=1e-3)  # the reward of 2, mapped
-    assert values[1] > 1.5
+    assert values[0] == pytest.approx(2.0, rel=1e-2)  # the reward, and nothing more
+    assert values[1] > 2.5
 
 
 @each_agent
@@ -469,4 +490,4 @@ def test_a_seed_is_drawn_when_none_is_given(agent):
 def test_repr_shows_the_settings(agent):
     cls, options = CLASSES[agent]
     text = repr(cls(**options, horizon=7))
-    assert text.startswith(f"{cls.__name__}(") and "horizon=7" in text and "reward_range=(0.0, 1.0)" in text
+    assert text.startswith(f"{cls.__name__}(") and "horizon=7" in text and "reward_range='auto'" in text

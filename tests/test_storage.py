@@ -435,8 +435,8 @@ def test_functions_of_this_package_need_no_trust(tmp_path):
     [
         {"bonus": krl.bonuses.AsRun(), "caps": "horizon"},
         {"bonus": krl.bonuses.Simplified(0.25)},
-        {"bonus": krl.bonuses.Full(0.1, 1000, "printed"), "lipschitz": (0.5, 1.0)},
-        {"bonus": krl.bonuses.Joint(0.1, None, False), "lipschitz": 2.0},
+        {"bonus": krl.bonuses.Full(0.1, 1000, "printed"), "lipschitz": (0.5, 1.0), "reward_range": (0, 1)},
+        {"bonus": krl.bonuses.Joint(0.1, None, False), "lipschitz": 2.0, "reward_range": (0, 1)},
         {"bandwidth": krl.schedules.Power(0.3, 0.1, 0.5)},
         {"kernel": krl.kernels.Compact()},
         {"kernel": krl.kernels.ExponentialPower(3.5)},

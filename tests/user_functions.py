@@ -1,12 +1,24 @@
 """Compiled functions of a user's, in a module that can be imported."""
 
 from numba import njit
+from numba.extending import register_jitable
 
 
 @njit
 def around(x, y):
     across = abs(x[0] - y[0])
     return min(across, 2 - across)
+
+
+@register_jitable
+def difference(a, b):
+    return abs(a - b)
+
+
+@njit
+def overloaded(x, y):
+    """Uses a function that numba knows by an overload only, which no cache key stands for."""
+    return difference(x[0], y[0])
 
 
 @njit

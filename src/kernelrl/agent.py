@@ -6,10 +6,9 @@ It holds the hyper-parameters, checks what comes in, and hands on to the compile
 
 from __future__ import annotations
 
-import math
 import os
 import secrets
-import time
+import warnings
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
@@ -21,20 +20,20 @@ from kernelrl.algorithms import interface
 from kernelrl.archive import Archive
 from kernelrl.core import fields
 from kernelrl.core.stream import new_stream
-from kernelrl.envs.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, time_limit
+from kernelrl.core.units import Units, units_of
+from kernelrl.envs.adapter import time_limit
 from kernelrl.evaluation import Evaluation, evaluate
-from kernelrl.guarantees import next_check
+from kernelrl.fitting import fit
 from kernelrl.history import History
-from kernelrl.monitor import Monitor, Watched
-from kernelrl.progress import Interrupts, Progress
-from kernelrl.restoring import check_plausible, read_started
-from kernelrl.rollout import SLACK, run_compiled, run_episodes
+from kernelrl.recovery import Recovery
+from kernelrl.restoring import check_plausible, read_beyond, read_range, read_started
+from kernelrl.reward_range import RewardRange, as_reward, check_range
 
 __all__ = ["AGENTS", "Agent"]
 
 AGENTS: dict[str, type[Agent]] = {}
 Floats = npt.NDArray[np.float64]
-BLOCK_SECONDS = 0.1  # how long compiled code runs before Python looks at Ctrl-C and the progress bar
+NARROWEST = 1e-100  # an axis of a box of states that is narrower cannot be divided
 
 
 class Agent:
@@ -47,17 +46,15 @@ class Agent:
         """Make the class known to `load`."""
         AGENTS[cls.__name__] = cls
 
-    def __init__(self, horizon: int | None, reward_range: tuple[float, float]) -> None:
+    def __init__(self, horizon: int | None, reward_range: tuple[float, float] | str) -> None:
         if horizon is not None:
             horizon = whole_number("horizon", horizon, 1)
-        try:
-            low, high = (float(bound) for bound in reward_range)
-        except (TypeError, ValueError):
-            raise ValueError(f"reward_range must be a pair (lowest, highest), got {reward_range!r}") from None
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"reward_range must be two finite numbers, the lower one first, got {reward_range!r}")
         self.horizon = horizon
-        self.reward_range = (low, high)
+        self._reward_range = check_range(reward_range)
+        self._beyond: tuple[float, float] | None = None  # rewards of the running episode outside the range
+        self._warned_of_range = False
+        self._range = RewardRange.of(self._reward_range)
+        self._recovery: Recovery | None = None
         self._model: Any = None
         self._discrete = False
         self._seed = 0
@@ -100,6 +97,76 @@ class Agent:
         """What `save` writes of the state besides the model's arrays, as JSON; `_stored` has it in `_new_model`."""
         return {}
 
+    def _keeps_promises(self) -> bool:
+        """Whether guarantees rest on the range of rewards, so that one outside is an error."""
+        return False
+
+    # -------------------------------------------------------------------------------------------------- units of reward
+
+    @property
+    def reward_range(self) -> tuple[float, float] | str:
+        """The range of rewards as it was given: "auto", or a pair (lowest, highest).
+
+        It cannot be changed once the agent has been started. `settings_used()["reward_range"]` is the range in force.
+        """
+        return self._reward_range
+
+    @reward_range.setter
+    def reward_range(self, given: tuple[float, float] | str) -> None:
+        if self._model is not None:
+            raise AttributeError(
+                "reward_range cannot be changed once the agent has been started: it widens by itself when a reward "
+                "lies outside; make a new agent to begin with another"
+            )
+        self._reward_range = check_range(given)
+
+    def settings_used(self) -> dict[str, Any]:
+        """The hyper-parameters in force: what was given, and what the agent chose or had to change by itself."""
+        self._started()
+        used = {name: getattr(self, name) for name in self._hyper_parameters}
+        return used | {"horizon": self._steps, "reward_range": (self._range.low, self._range.high)}
+
+    @property
+    def _units(self) -> Units:
+        """The mapping of rewards to [0, 1]."""
+        units: Units = units_of(self._range.low, self._range.high, self._range.empty)
+        return units
+
+    def _in_own_units(self, values: Any, step: int) -> Any:
+        """Values of `step` in the environment's units."""
+        return values * self._range.width + self._range.low * (self._steps - step)
+
+    def _limits(self) -> Floats:
+        """What the episode loop must know of the range of rewards (see `kernelrl.rollout`)."""
+        return np.array([*self._range.limits, self._range.strict, self._range.holds_zero], np.float64)
+
+    def _finite_box(self) -> Floats:
+        """(2, d) the lowest and the highest state, as finite numbers."""
+        return np.clip([self._low, self._high], -1e300, 1e300)
+
+    def _widen(self, lowest: float, highest: float) -> None:
+        """Take rewards into the range that lie outside, and put everything that was learnt into the new units."""
+        if self._range.given and not self._warned_of_range:
+            self._warned_of_range = True
+            reward = lowest if lowest < self._range.low else highest
+            warnings.warn(
+                f"reward_range: the reward {reward} is outside {(self._range.low, self._range.high)}; the range was "
+                "widened and all data kept",
+                UserWarning,
+                stacklevel=4,
+            )
+        before = self._range
+        self._range, keep = before.widened(lowest, highest)
+        if self._range != before:
+            self._model = self._rescaled(keep)
+
+    def _rescaled(self, keep: float) -> Any:
+        """The model in the units of the range in force (see `interface.rescaled`)."""
+        settings = getattr(self._model, "settings", None)
+        if settings is not None:
+            settings = settings._replace(units=self._units)
+        return interface.rescaled(self._model, settings, keep)
+
     # ------------------------------------------------------------------------------------------------ driving by hand
 
     @property
@@ -121,6 +188,8 @@ class Agent:
             raise TypeError(
                 f"action_space must be gymnasium's Discrete, got {action_space}; discretise others with a wrapper"
             )
+        if isinstance(observation_space, gym.spaces.Box):
+            check_box(observation_space)
         horizon = whole_number("horizon", horizon, 1)
         if self.horizon is not None and horizon != self.horizon:
             raise ValueError(f"horizon: the agent was made for {self.horizon} steps, got {horizon}")
@@ -132,6 +201,7 @@ class Agent:
         low, high, shape = bounds_of(observation_space)
         actions = int(action_space.n)
         self._discrete = discrete
+        self._range = self._stored_range() or RewardRange.of(self._reward_range, self._keeps_promises())
         model = self._new_model(low, high, actions, horizon, new_stream(seed))
         self._shape, self._low, self._high = shape, low, high
         # float32 rounding of a bound is not an escape from the box
@@ -147,6 +217,7 @@ class Agent:
     def begin_episode(self) -> None:
         """Begin an episode."""
         self._started()
+        self._recovery = None
         self._check_episodes(1)
         self._before_episodes(1)
         interface.begin_episode(self._model)
@@ -168,7 +239,15 @@ class Agent:
         y = self._check_state("next_state", next_state)
         h = self._check_step(step)
         a = self._check_action(action)
-        r = self._check_reward(reward)
+        r = as_reward(reward)
+        if not self._range.holds(r):
+            if self._range.strict:
+                raise self._range_error(r)
+            low, high = self._beyond or (r, r)
+            self._beyond = min(low, r), max(high, r)
+        if terminated and not self._range.holds_zero:
+            raise self._end_error()
+        self._recovery = None
         if not interface.has_room(model):
             model = self._model = interface.grow(model)
         interface.observe(model, x, a, r, y, h, bool(terminated))
@@ -176,15 +255,19 @@ class Agent:
     def end_episode(self) -> None:
         """End an episode."""
         interface.end_episode(self._started())
+        self._recovery = None
         self._episodes += 1
+        if self._beyond is not None:
+            beyond, self._beyond = self._beyond, None
+            self._widen(*beyond)
 
     # -------------------------------------------------------------------------------------------------------- fitting
 
     def fit(
-        self, env: gym.Env[Any, Any], episodes: int, *, seed: int | None = None, driver: str = "auto",
+        self, env: gym.Env[Any, Any] | str, episodes: int, *, seed: int | None = None, driver: str = "auto",
         progress: bool | None = None, until_gap: float | None = None, monitor: Any = None,
     ) -> History:  # fmt: skip
-        """Play `episodes` episodes in `env` and learn from them; call it again to go on.
+        """Play `episodes` episodes in `env`, an environment or the id of one, and learn; call it again to go on.
 
         `driver` is "compiled" (environments of this package, not wrapped), "python" (any environment) or "auto".
         `progress` shows a bar on standard error; None does so on a terminal. Ctrl-C ends the call after the running
@@ -194,52 +277,17 @@ class Agent:
         (looked at from episode 16 on, each time there are an eighth more). `monitor`, a function (states, step) → V*_h
         such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited state:
         `history.optimism`. It needs the Python driver.
+
+        If the environment raises an exception or returns nonsense, the agent is as it was before that episode, and the
+        exception has the history of the episodes before it: `error.history`.
         """
         episodes = whole_number("episodes", episodes, 0)
         self._check_episodes(episodes)
         if until_gap is not None:
             self._check_gap(until_gap)
-        watch = None if monitor is None else Monitor(monitor, self._episodes)
-        if watch is not None and driver == "compiled":
-            raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
-        dynamics = self._dynamics(env, driver if watch is None else "python")
-        self._get_ready(env, seed)
-        returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
-        bad = np.zeros(2)
-        x, y, stream = np.zeros(self._low.size), np.zeros(self._low.size), np.zeros(4, np.uint64)
-        low, high = self.reward_range
-        if dynamics is None:
-            run, horizon = run_episodes, self._steps
-            world: Any = GymEnvironment(env, self._check_state, self._first_action)
-        else:
-            run, horizon, world = run_compiled, compiled_horizon(env, self._steps), dynamics
-        first, done, block, began, gap = self._episodes, 0, 1, time.perf_counter(), math.inf
-        with Interrupts() as interrupts, Progress(progress, type(self).__name__, episodes, returns) as bar:
-            while done < episodes and not interrupts.asked and (until_gap is None or gap > until_gap):
-                due = next_check(self._episodes) - self._episodes if until_gap is not None else block
-                count = self._before_episodes(min(block, due, episodes - done))
-                while not interface.has_room(self._model):
-                    self._model = interface.grow(self._model)
-                before = time.perf_counter()
-                played = run(
-                    self._model if watch is None else Watched(self._model, watch),
-                    world, stream, x, y, self._seed, self._episodes, count,
-                    horizon, low, 1.0 / (high - low), returns[done:], lengths[done:], values[done:], bad,
-                )  # fmt: skip
-                self._episodes += played
-                done += played
-                if bad[0]:
-                    self._check_reward(float(bad[1]))
-                if dynamics is not None:
-                    block = next_block(block, time.perf_counter() - before)
-                if until_gap is not None and played == due:
-                    gap = self._gap()
-                bar.update(done)
-        seconds = time.perf_counter() - began
-        return History(
-            first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), seconds,
-            interrupted=done < episodes and interrupts.asked,
-            gap=None if math.isinf(gap) else gap, optimism=None if watch is None else watch.result(),
+        world = made(env)
+        return fit(
+            self, world, episodes, driver, progress, until_gap, monitor, lambda: self._get_ready(world, seed)
         )  # fmt: skip
 
     def _check_episodes(self, more: int) -> None:
@@ -280,32 +328,16 @@ class Agent:
         )):  # fmt: skip
             raise ValueError(f"env: its actions are {actions}, which is not what this agent was started with")
 
-    def _dynamics(self, env: gym.Env[Any, Any], driver: str) -> Any:
-        """The compiled dynamics to use, or None for the Python driver."""
-        if driver not in ("auto", "python", "compiled"):
-            raise ValueError(f'driver must be "auto", "python" or "compiled", got {driver!r}')
-        dynamics = None if driver == "python" else compiled_dynamics(env)
-        if driver == "compiled" and dynamics is None:
-            raise ValueError(
-                "driver: only environments of this package, wrapped in nothing but Gymnasium's TimeLimit, "
-                f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
-            )
-        return dynamics
+    def evaluate(
+        self, env: gym.Env[Any, Any] | str, episodes: int = 1000, seed: int = 0, *, delta: float = 0.05
+    ) -> Evaluation:
+        """The value of the policy to deploy, with intervals, from `episodes` episodes that teach the agent nothing.
 
-    def evaluate(self, env: gym.Env[Any, Any], episodes: int = 1000, seed: int = 0) -> Evaluation:
-        """The value of the policy to deploy, with an interval, from `episodes` episodes that teach the agent nothing.
-
+        An interval covers the value with probability 1-`delta` (see `Evaluation` for which one needs what).
         The same seed gives the same episodes to every agent; none of them are those of a `fit` with that seed.
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
-        self._started()
-        self._get_ready(env, None)
-        world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
-        if world is None:
-            return evaluate(
-                self, GymEnvironment(env, self._check_state, self._first_action), self._steps, episodes, seed
-            )
-        return evaluate(self, world, compiled_horizon(env, self._steps), episodes, seed)
+        return evaluate(self, made(env), episodes, seed, delta)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 
@@ -316,11 +348,18 @@ class Agent:
 
     def q_values(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) optimistic Q_h at `states` (n, d), as the agent uses it to choose."""
-        return self._read(interface.READ_Q, states, step)
+        values: Floats = self._in_own_units(self._read(interface.READ_Q, states, step), step)
+        return values
 
     def values(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n,) optimistic V_h at `states` (n, d)."""
-        return self._read(interface.READ_VALUES, states, step)[:, 0]
+        values: Floats = self._in_own_units(self._read(interface.READ_VALUES, states, step)[:, 0], step)
+        return values
+
+    def _read_bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
+        """(n, A) bonuses at `states` (n, d) in the environment's units."""
+        bonuses: Floats = self._read(interface.READ_BONUSES, states, step) * self._range.width
+        return bonuses
 
     def _read(self, verb: int, states: npt.ArrayLike, step: int) -> Floats:
         model, h = self._started(), self._check_step(step)
@@ -354,6 +393,7 @@ class Agent:
             "shape": list(self._shape), "discrete": self._discrete, "actions": self._actions,
             "first_action": self._first_action, "horizon": self._steps, "seed": self._seed,
             "episodes": self._episodes,
+            "reward_range": [self._range.low, self._range.high, self._range.empty], "beyond": self._beyond,
             **self._to_store(),
         }  # fmt: skip
 
@@ -364,15 +404,47 @@ class Agent:
         check_plausible(started, outlines)
         self._stored = started
         self.start(*arguments)
-        new, sizes = self._model, {"H": self._steps, "A": self._actions, "Lowest": 0, "Highest": 1}
+        new = self._model
         self._model = None  # until it is sure that there is one
         self._check_keys(started, self._started_as_json())
+        self._beyond = read_beyond(started["beyond"])
+        sizes = {"H": self._steps, "A": self._actions, **self._extremes()}
         archive.check_names([name for name, _ in storage.arrays_of(new)])
         fields.check_shapes(storage.with_arrays(new, outlines), new, **sizes)
         model = storage.with_arrays(new, {name: archive.read(name) for name in outlines})
         fields.check(model, new, **sizes)
         self._model = fields.completed(model, new, **sizes)
         self._episodes = started["episodes"]
+
+    def _stored_range(self) -> RewardRange | None:
+        """The range in force when the agent was saved, if it comes out of a file."""
+        if "reward_range" not in self._stored:
+            return None
+        return read_range(self._stored["reward_range"], self._reward_range, self._keeps_promises())
+
+    def _extremes(self) -> dict[str, float]:
+        """The lowest and the highest reward there may be among the data, and the same of values in mapped units."""
+        floor, ceiling = self._range.limits
+        low, high = self._beyond or (0.0, 0.0)
+        low, high = min(low, floor), max(high, ceiling)
+        steps, width = self._steps + 1, self._range.width
+        least, most = min(0.0, (low - self._range.low) / width), max(1.0, (high - self._range.low) / width)
+        return {"Lowest": low, "Highest": high, "Least": steps * least - 1.0, "Most": steps * most}
+
+    # ----------------------------------------------------------------------------------------------- going back in time
+
+    def _capture(self) -> dict[str, Any]:
+        """Copies of all that episodes change (see `kernelrl.recovery`)."""
+        return {"_model": storage.copied(self._model), "_episodes": self._episodes, "_range": self._range}
+
+    def _reinstate(self, captured: dict[str, Any]) -> None:
+        """Be again as when `captured` was made."""
+        for name, value in captured.items():
+            setattr(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: not the copy for going back."""
+        return self.__dict__ | {"_recovery": None}
 
     def _check_keys(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
         """Raise ValueError unless what is stored has the keys that this agent stores."""
@@ -400,19 +472,27 @@ class Agent:
             raise ValueError(f"action must be one of {first} … {last}, got {action!r}")
         return a - first
 
-    def _check_reward(self, reward: float) -> float:
-        """The reward mapped to [0, 1]."""
-        low, high = self.reward_range
+    def _range_error(self, reward: float) -> ValueError:
+        """The error for a reward outside a range that is a promise."""
+        return ValueError(
+            f"reward: {reward!r} is outside reward_range={(self._range.low, self._range.high)}, on which the bonus's "
+            "guarantees rest; make the agent with reward_range=(lowest, highest) such that every reward lies inside"
+        )
+
+    def _end_error(self) -> ValueError:
+        """The error for a termination where 0 lies outside the range."""
+        return ValueError(
+            f"reward_range: {(self._range.low, self._range.high)} excludes 0, but the environment has terminated, and "
+            "then every step left brings 0; make the agent with a range that includes 0"
+        )
+
+    def _state_error(self, name: str, state: Floats) -> ValueError:
+        """The error for a state that is no number or outside the box."""
         try:
-            mapped = (float(reward) - low) * (1.0 / (high - low))
-        except (TypeError, ValueError):
-            raise TypeError(f"reward must be a number, got {reward!r}") from None
-        if not -SLACK <= mapped <= 1.0 + SLACK:
-            raise ValueError(
-                f"reward: {reward!r} is outside reward_range={self.reward_range}; make the agent with "
-                "reward_range=(lowest, highest) such that every reward of the environment lies inside"
-            )
-        return min(max(mapped, 0.0), 1.0)
+            self._check_states(state[None], name)
+        except ValueError as error:
+            return error
+        return ValueError(f"{name} must lie in the box from {self._low} to {self._high}, got {state}")
 
     def _check_state(self, name: str, state: npt.ArrayLike) -> Floats:
         """The state as float64 (d,), clipped by float32's rounding at most."""
@@ -457,6 +537,38 @@ def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
     return low, high, space.shape
 
 
+def check_box(space: gym.spaces.Box) -> None:
+    """Refuse a Box that no agent can work in."""
+    if space.low.size == 0:
+        raise ValueError(f"observation_space: states must have at least one coordinate, got {space}")
+    low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
+    with np.errstate(over="ignore", invalid="ignore"):
+        wrong = ~(low <= high) | (low == np.inf) | (high == -np.inf)
+        narrow = (high > low) & (high - low < NARROWEST)
+    if wrong.any():
+        raise ValueError(f"observation_space: axis {int(np.argmax(wrong))} holds no number, got {space}")
+    if narrow.any():
+        j = int(np.argmax(narrow))
+        raise ValueError(
+            f"observation_space: axis {j} is only {high[j] - low[j]:g} wide, which cannot be divided; rescale it with "
+            "gymnasium.wrappers.RescaleObservation"
+        )
+
+
+def made(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
+    """An environment from itself or from its id."""
+    if isinstance(env, str):
+        try:
+            return gym.make(env)
+        except gym.error.Error as error:
+            raise ValueError(f"env: there is no environment {env!r} ({error})") from error
+    if isinstance(env, gym.vector.VectorEnv):
+        raise TypeError(f"env: agents learn from one environment at a time; make it with gymnasium.make, got {env}")
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}")
+    return env
+
+
 def as_whole(value: Any) -> int | None:
     """`value` as an int if it is a whole number, else None."""
     try:
@@ -478,8 +590,3 @@ def spacing32(values: Floats) -> Floats:
     """The distance between neighbouring float32 numbers at `values`."""
     finite = np.where(np.isfinite(values), values, 0.0)
     return np.spacing(np.clip(finite, 1e-30, 1e38).astype(np.float32)).astype(np.float64)
-
-
-def next_block(block: int, seconds: float) -> int:
-    """How many episodes to run next so that it takes about BLOCK_SECONDS."""
-    return max(1, min(4 * block, int(block * BLOCK_SECONDS / max(seconds, 1e-9))))

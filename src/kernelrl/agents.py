@@ -33,14 +33,16 @@ class KernelUCBVI(KernelAgent):
         metric: name, object of `kernelrl.metrics`, or a compiled function of two states.
         bonus: name of the exploration bonus, or an object of `kernelrl.bonuses`.
         bonus_scale: factor of the bonus.
-        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate.
+        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate. "log"
+            is for constants that are not known: log k times high - low in place of every L_h, k being the number of
+            the episode rounded up to the next 2^j - 1.
         stationary: pool the data of all steps.
         representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
         max_representatives: when there are so many, further states are merged into the nearest however far.
         hindsight: a new representative sees the samples before it; False is what the authors' program does.
         far: a state far from all representatives reads as "self" or, as in the authors' program, as the "nearest" one.
         caps: values are capped by what "remaining" steps can bring or, as in the authors' program, by the "horizon".
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         replan: "episode", "step" or "doubling".
     """
 
@@ -52,7 +54,7 @@ class KernelUCBVI(KernelAgent):
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] = (0.0, 1.0), replan: str = "episode",
+        reward_range: tuple[float, float] | str = "auto", replan: str = "episode",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
@@ -60,14 +62,19 @@ class KernelUCBVI(KernelAgent):
         )  # fmt: skip
         self.replan = one_of("replan", replan, REPLAN)
 
-    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
-        # C and T of all pairs hang on the weights: the next plan takes in all samples anew.
-        (low, high), (weights, cones) = self._box, self._cells(settings)
+    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
+        # C and T of all pairs hang on the weights: the next plan takes in all samples again.
+        (low, high), self._widths = self._box, self._cells(settings)
+        weights, cones = self._widths
         anew = new_kernel_exact(settings, model.stream, low, high, weights, cones)
-        anew = anew._replace(samples=model.samples)
-        anew.planned[1] = model.planned[1]
+        anew = anew._replace(samples=model.samples)  # and no plan, so that the next episode begins with one
         while not interface.has_room(anew):
             anew = interface.grow(anew)
+        return anew
+
+    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
+        anew = self._exact_with_settings(model, settings)
+        interface.begin_episode(anew)
         return anew
 
 
@@ -86,20 +93,29 @@ class GreedyKernelUCBVI(KernelAgent):
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
         max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] = (0.0, 1.0),
+        reward_range: tuple[float, float] | str = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
             representatives, max_representatives, hindsight, far, caps, reward_range,
         )  # fmt: skip
+        if self.lipschitz == "log":
+            raise ValueError(
+                'lipschitz: "log" stands for constants that grow with the episodes, and the values of '
+                "Greedy-Kernel-UCBVI only fall: what too small a constant has lowered would never rise again; use "
+                "KernelUCBVI"
+            )
         if self.representatives is None and self.lipschitz is None:
             raise ValueError(
                 "lipschitz: Greedy-Kernel-UCBVI without representatives and without interpolation can learn nothing, "
                 "since no state is visited twice; give lipschitz=… or representatives=…"
             )
 
-    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
         return model._replace(settings=settings)
+
+    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
+        return interface.rescaled(model, settings, keep)
 
 
 class RandomAgent(Agent):
@@ -107,12 +123,12 @@ class RandomAgent(Agent):
 
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
     """
 
     _hyper_parameters = ("horizon", "reward_range")
 
-    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0)) -> None:
+    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
         super().__init__(horizon, reward_range)
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:

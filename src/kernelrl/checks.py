@@ -41,10 +41,10 @@ def flag(name: str, value: Any) -> bool:
 
 
 def check_lipschitz(lipschitz: Any) -> Any:
-    """The argument as None, a float, a tuple of two floats or a list, or an error that names it."""
-    if lipschitz is None:
-        return None
-    form = "a number, an array of L_h of length H, a tuple (λ_r, λ_p), or None; all finite and at least 0"
+    """The argument as None, "log", a float, a tuple of two floats or a list, or an error that names it."""
+    if lipschitz is None or (isinstance(lipschitz, str) and lipschitz == "log"):
+        return lipschitz
+    form = 'a number, an array of L_h of length H, a tuple (λ_r, λ_p), "log" or None; numbers finite and at least 0'
     try:
         numbers = np.asarray(lipschitz, float)
     except (TypeError, ValueError):

@@ -28,7 +28,10 @@ app = typer.Typer(
 )  # fmt: skip
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-EnvId = Annotated[str, typer.Argument(metavar="ENV", help="An environment's id, such as kernelrl/TwinRooms-v0.")]
+EnvId = Annotated[
+    str,
+    typer.Argument(metavar="ENV", help="An environment's id, such as kernelrl/TwinRooms-v0; module:id; module:Class."),
+]
 
 
 def main() -> None:
@@ -75,12 +78,22 @@ def run(
     if json:
         print(jsonlib.dumps(summary))
     else:
-        given = {"episodes": episodes, "seeds": seeds, "workers": workers, "address": address}
+        given: dict[str, Any] = {"episodes": episodes, "seeds": seeds, "workers": workers, "address": address}
         given["engine"] = None if engine == "local" else engine
+        given["checkpoint"] = None if checkpoint == 20.0 else checkpoint
         options = [f"--{name}={value}" for name, value in given.items() if value is not None]
         show(summary, result, shlex.join(["kernelrl", "run", experiment, "--out", str(result.store.path), *options]))
     if not result.finished:
         raise typer.Exit(130 if result.interrupted else 1)
+
+
+def find_modules_here() -> None:
+    """Let environments and agents be named by modules of the current folder, as `run` does with those beside its file.
+
+    They come last, so that nothing that lies here takes the place of an installed module.
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
 
 
 def summarise(result: Result) -> dict[str, Any]:
@@ -119,13 +132,38 @@ def show(summary: dict[str, Any], result: Result, again: str) -> None:
             seconds = sum(row["seconds"] for row in whole) / len(whole)
             text += f", total reward {mean:.6g} on average, {seconds:.3g} s of learning each"
         print(text)
+    for line in advice(summary, result, again):
+        print(line, file=sys.stderr)
+    if result.finished:
+        print(f"Stored in {summary['path']}; kernelrl report {shlex.quote(summary['path'])} draws it")
+
+
+def advice(summary: dict[str, Any], result: Result, again: str) -> list[str]:
+    """What to do about runs that are not finished; `again` is the command that was given."""
+    unreadable: list[str] = []
+    begun: list[str] = []
+    nothing: list[str] = []
+    for row in summary["runs"]:
+        key = (row["label"], row["seed"])
+        if key in result.failed:
+            kind = unreadable if key in result.unreadable else begun if row["episodes"] else nothing
+            kind.append(f"{row['label']} seed {row['seed']}")
+    lines = []
+    if unreadable:
+        lines.append(f"Damaged: {', '.join(unreadable)}. Remove the folders named above; they are then learnt again.")
+    if begun:
+        lines.append(
+            f"Failed: {', '.join(begun)}. Once the cause is removed, they go on from their last checkpoints; "
+            "hyper-parameters cannot be changed under the same label."
+        )
+    if nothing:
+        lines.append(
+            f"Failed before anything was stored: {', '.join(nothing)}. Correct the experiment or the code; these runs "
+            "then begin again."
+        )
     if result.interrupted:
-        print(f"Interrupted. To go on: {again}", file=sys.stderr)
-    elif result.failed:
-        names = ", ".join(f"{label} seed {seed}" for label, seed in result.failed)
-        print(f"Failed: {names}. To try again: {again}", file=sys.stderr)
-    else:
-        print(f"Stored in {summary['path']}; kernelrl report {summary['path']} draws it")
+        lines.append("Interrupted.")
+    return [*lines, f"To go on: {again}"] if lines else []
 
 
 @app.command()
@@ -135,6 +173,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write a report of an experiment: one HTML page, and the figures."""
+    find_modules_here()
     written = importlib.import_module("kernelrl.reporting").write_report(folder, out)
     print(jsonlib.dumps({"report": str(written)}) if json else f"Written: {written}")
 
@@ -163,6 +202,7 @@ def solve(
     json: Json = False,
 ) -> None:
     """Compute the optimal values of an environment."""
+    find_modules_here()
     importlib.import_module("kernelrl.envs.optimal").solve_command(env, tolerance, json)
 
 
@@ -181,6 +221,7 @@ def theory(
     json: Json = False,
 ) -> None:
     """Show what the theory says about an environment."""
+    find_modules_here()
     importlib.import_module("kernelrl.theory").command(
         env, episodes=episodes, json=json, delta=delta, bandwidth=bandwidth, regularization=regularization,
         kernel=kernel, stationary=stationary, lipschitz=lipschitz,

@@ -40,8 +40,8 @@ class Baseline(Agent):
     )  # fmt: skip
 
     def __init__(
-        self, horizon: int | None, reward_range: tuple[float, float], bonus: str, bonus_scale: float, delta: float,
-        total_episodes: int | None, caps: str, ties: str,
+        self, horizon: int | None, reward_range: tuple[float, float] | str, bonus: str, bonus_scale: float,
+        delta: float, total_episodes: int | None, caps: str, ties: str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         self.bonus = one_of("bonus", bonus, BONUSES)
@@ -72,7 +72,7 @@ class Baseline(Agent):
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read(interface.READ_BONUSES, states, step)
+        return self._read_bonuses(states, step)
 
 
 class GridAgent(Baseline):
@@ -111,7 +111,7 @@ class CountingAgent(GridAgent):
         number = int(counts.number[1])
         if self._deployed is None or self._deployed[0] != number:
             Q = np.zeros((self._steps, V.shape[1], self._actions))
-            plan_without_bonus(counts, np.zeros_like(V), Q)
+            plan_without_bonus(counts, self._model.settings.units, np.zeros_like(V), Q)
             self._deployed = number, Q
         return int(self._deployed[1][step, self._cell(state)].argmax())
 
@@ -123,9 +123,11 @@ class UCBVI(CountingAgent):
         bins: number of cells along each axis of the box of states, or a sequence with one for each; left out for a
             Discrete space.
         horizon: number of steps of an episode; None takes the environment's time limit.
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         stationary: pool the data of all steps.
         replan: "episode", "step" or "doubling".
+        minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as the
+            paper's algorithm 2 does.
         bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits); "capped", the same but R_h at most;
             "hoeffding", that of UCBVI-CH, s·7·H·log(5·X·A·T/δ)/√N with T = total_episodes·H.
         bonus_scale: the factor s.
@@ -135,34 +137,38 @@ class UCBVI(CountingAgent):
         ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
-    _hyper_parameters = (*GridAgent._shared, "stationary", "replan")
+    _hyper_parameters = (*GridAgent._shared, "stationary", "replan", "minimum")
 
     def __init__(
-        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0),
-        stationary: bool = True, replan: str = "episode", bonus: str = "simplified", bonus_scale: float = 1.0,
-        delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
+        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        stationary: bool = True, replan: str = "episode", minimum: bool = False, bonus: str = "simplified",
+        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining",
+        ties: str = "random",
     ) -> None:  # fmt: skip
         super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.stationary = flag("stationary", stationary)
         self.replan = one_of("replan", replan, REPLAN)
+        self.minimum = flag("minimum", minimum)
 
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
         replan, random = REPLAN.index(self.replan), self.ties == "random"
-        return new_ucbvi(horizon, actions, self.stationary, replan, random, grid, optimism, stream)
+        return new_ucbvi(
+            horizon, actions, self.stationary, replan, self.minimum, random, self._units, grid, optimism, stream
+        )
 
 
 class GreedyUCBVI(CountingAgent):
     """Greedy-UCBVI (Efroni et al. 2019) on a uniform grid: UCBVI with one step of planning at each visited cell.
 
-    The arguments are those of `UCBVI` except `replan`.
+    The arguments are those of `UCBVI` except `replan` and `minimum`.
     """
 
     _hyper_parameters = (*GridAgent._shared, "stationary")
 
     def __init__(
-        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0),
+        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         stationary: bool = True, bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
         total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
@@ -172,7 +178,9 @@ class GreedyUCBVI(CountingAgent):
     def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
-        return new_greedy_ucbvi(horizon, actions, self.stationary, self.ties == "random", grid, optimism, stream)
+        return new_greedy_ucbvi(
+            horizon, actions, self.stationary, self.ties == "random", self._units, grid, optimism, stream
+        )
 
 
 class OptQL(GridAgent):
@@ -182,7 +190,7 @@ class OptQL(GridAgent):
         bins: number of cells along each axis of the box of states, or a sequence with one for each; left out for a
             Discrete space.
         horizon: number of steps of an episode; None takes the environment's time limit.
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         bonus_place: "target", the bonus is part of what Q is moved towards; "after", it is added after the update.
         bonus: "simplified", s·(1/√n + R_h/n); "capped", the same but R_h at most; "hoeffding", s·√(H³·ι/n) with
             ι = log(X·A·T/δ) and T = total_episodes·H.
@@ -196,7 +204,7 @@ class OptQL(GridAgent):
     _hyper_parameters = (*GridAgent._shared, "bonus_place")
 
     def __init__(
-        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0),
+        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus_place: str = "target", bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
         total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
@@ -210,7 +218,7 @@ class OptQL(GridAgent):
         grid = self._grid(low, high, actions, horizon)
         optimism = self._optimism(horizon, grid.cells, actions)
         after, random = self.bonus_place == "after", self.ties == "random"
-        return new_opt_ql(horizon, actions, after, random, grid, optimism, stream)
+        return new_opt_ql(horizon, actions, after, random, self._units, grid, optimism, stream)
 
     def _deployed_action(self, state: Floats, step: int) -> int:
         return int(self._model.Q[step, self._cell(state)].argmax())
@@ -237,7 +245,7 @@ class AdaptiveQL(Baseline):
 
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
-        reward_range: lowest and highest reward of the environment.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         split: "after", a ball is updated before it splits; "before", it splits first, and the children take over the
             value from before the update.
         bonus: "simplified", s·(1/√n + R_h/n); "capped", the same but R_h at most; "hoeffding",
@@ -253,7 +261,7 @@ class AdaptiveQL(Baseline):
     _hyper_parameters = (*Baseline._shared, "lipschitz", "split")
 
     def __init__(
-        self, *, horizon: int | None = None, reward_range: tuple[float, float] = (0.0, 1.0), split: str = "after",
+        self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", split: str = "after",
         bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
         lipschitz: float | None = None, caps: str = "remaining", ties: str = "random",
     ) -> None:  # fmt: skip
@@ -275,7 +283,7 @@ class AdaptiveQL(Baseline):
             )
         optimism = self._optimism(horizon, 1, actions)
         split_first, random = self.split == "before", self.ties == "random"
-        return new_adaptive_ql(horizon, actions, split_first, random, low, high, optimism, stream)
+        return new_adaptive_ql(horizon, actions, split_first, random, self._units, low, high, optimism, stream)
 
     def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         return np.asarray(self._read_model(self._model, interface.READ_Q, states, step).argmax(axis=1), np.int64)
@@ -291,4 +299,5 @@ class AdaptiveQL(Baseline):
         width = self._high - self._low
         low = self._low + width * corners
         high = self._low + width * (corners + sides[:, None])
-        return Partition(low, high, model.balls[numbers, VALUE], model.balls[numbers, VISITS])
+        values = self._in_own_units(model.balls[numbers, VALUE], h)
+        return Partition(low, high, values, model.balls[numbers, VISITS])

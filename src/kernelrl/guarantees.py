@@ -21,7 +21,16 @@ from kernelrl.core.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
 from kernelrl.theory.kernel_constants import qualifying_kernels
 
-__all__ = ["bonus_settings", "bounds", "certify", "check_bonus", "check_certificate", "next_check", "start_gap"]
+__all__ = [
+    "bonus_settings",
+    "bounds",
+    "certify",
+    "check_bonus",
+    "check_certificate",
+    "check_order",
+    "next_check",
+    "start_gap",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,24 +59,37 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
             f"metric: the bonus {name} needs covering numbers, which are not known for a metric of your own; use "
             "krl.metrics.Lp, or the bonus Simplified"
         )
+    if isinstance(metric, Folded) and metric.defect is None:
+        raise ValueError(
+            f"metric: the bonus {name} needs to know by how much Q* may differ between states that the map makes one; "
+            "give krl.metrics.Folded(map, metric, defect=…), where 0 is your promise that they are worth the same"
+        )
 
 
-def check_certificate(name: str, bonus: Any, scale: float) -> None:
+def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> None:
     """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
     chosen = bonus_object(bonus)
     if chosen.code < FULL or (isinstance(chosen, Full) and chosen.reward_term == "printed"):
         raise ValueError(
             f"{name}: the bonus {bonus!r} gives no certificate; make the agent with bonus=krl.bonuses.Joint(delta)"
         )
+    if lipschitz == "log":
+        raise ValueError(
+            f'{name}: with lipschitz="log" nothing is certified, since nobody knows when log k has passed the true '
+            "constant; make the agent with Lipschitz constants that hold"
+        )
     if scale < 1.0:
         raise ValueError(f"{name}: with bonus_scale={scale} below 1 the bonus certifies nothing; make the agent with 1")
 
 
 def bonus_settings(
-    bonus: Any, kernel: str | Kernel, metric: Any, box: tuple[Floats, Floats], actions: int, horizon: int,
-    sigma: float, beta: float, lipschitz: Any, constants: Floats | None, pooled: bool, merge: float,
+    bonus: Any, kernel: str | Kernel, metric: Any, width: float, box: tuple[Floats, Floats], actions: int,
+    horizon: int, sigma: float, beta: float, lipschitz: Any, constants: Floats | None, pooled: bool, merge: float,
 ) -> dict[str, Any]:  # fmt: skip
-    """The bonus as the compiled settings hold it; `box` is that of embedded states, `constants` L_h (H,)."""
+    """The bonus as the compiled settings hold it; `box` is that of embedded states, `constants` L_h (H,).
+
+    `width` is that of the range of rewards; Lipschitz constants are for rewards mapped to [0, 1].
+    """
     chosen = bonus_object(bonus)
     table, progress = no_table(horizon)
     if chosen.code >= FULL:
@@ -82,6 +104,7 @@ def bonus_settings(
         problem = Problem(
             horizon, actions, tuple(widths.tolist()), sigma, beta, g.C1, g.C2, tuple(constants.tolist()),
             lipschitz if isinstance(lipschitz, tuple) else None, pooled, merge, norm_of(metric),
+            (metric.defect or 0.0) / width if isinstance(metric, Folded) else 0.0,
         )  # fmt: skip
         if isinstance(chosen, Full):
             table = full_table(problem, chosen.delta, chosen.episodes, chosen.reward_term)
@@ -113,7 +136,17 @@ def bounds(certified: Certified | CertifiedMerged, u: Floats) -> tuple[float, fl
     return float(out[0]), float(out[1])
 
 
-def start_gap(certified: Certified | CertifiedMerged) -> float:
+def check_order(lower: float, upper: float, slack: float) -> None:
+    """Refuse bounds that have crossed, up to rounding and `slack`, in mapped units."""
+    if lower > upper + slack + 1e-9:
+        raise ValueError(
+            f"lipschitz: the data refute the constants, or the probability δ of failure has come true: the lower bound "
+            f"on V* exceeds the upper one by {lower - upper:.3g} times the width of reward_range; make the agent with "
+            "larger constants"
+        )
+
+
+def start_gap(certified: Certified | CertifiedMerged, slack: float) -> float:
     """The largest gap between the bounds at the start states of the last 32 episodes; infinite before the first."""
     if isinstance(certified, Certified):
         steps = certified.samples.labels[0, : certified.slot.size]
@@ -121,8 +154,10 @@ def start_gap(certified: Certified | CertifiedMerged) -> float:
     else:
         merged = certified.model.merged
         starts = merged.starts[: merged.clock[STARTED]]
-    gaps = (upper - lower for lower, upper in (bounds(certified, u) for u in np.unique(starts, axis=0)))
-    return max(gaps, default=math.inf)
+    found = [bounds(certified, u) for u in np.unique(starts, axis=0)]
+    for lower, upper in found:
+        check_order(lower, upper, slack)
+    return max((upper - lower for lower, upper in found), default=math.inf)
 
 
 def next_check(episodes: int) -> int:

@@ -23,7 +23,7 @@ class History:
     lengths: npt.NDArray[np.int64]
     """(episodes,) number of steps of each episode."""
     optimistic_values: npt.NDArray[np.float64]
-    """(episodes,) optimistic V_0 at each episode's first state, as planned when the episode began (mapped units)."""
+    """(episodes,) optimistic V_0 at each episode's first state, as planned when the episode began."""
     seconds: float
     """Wall-clock time of the call."""
     interrupted: bool = False

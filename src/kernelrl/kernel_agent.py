@@ -7,14 +7,15 @@ import sys
 import warnings
 from typing import Any, ClassVar
 
+import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
 from kernelrl import storage
-from kernelrl.agent import Agent, Floats, whole_number
+from kernelrl.agent import Agent, Floats, made, whole_number
 from kernelrl.algorithms import interface
 from kernelrl.algorithms.certified_merged import CertifiedMerged, new_certified_merged
-from kernelrl.algorithms.kernel_merged import KernelMerged, with_merged
+from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, with_merged
 from kernelrl.algorithms.kernel_plan import STILL
 from kernelrl.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
 from kernelrl.core.bonuses import FULL, NONE, bonus_object
@@ -23,8 +24,20 @@ from kernelrl.core.deployed import Deployed, deployed_action, new_deployed, plan
 from kernelrl.core.kernels import Kernel, resolve_kernel
 from kernelrl.core.merged import rebandwidth
 from kernelrl.core.metrics import embed, resolve_metric
-from kernelrl.core.samples import Settings, cell_widths, embedded_box
-from kernelrl.guarantees import bonus_settings, bounds, certify, check_bonus, check_certificate, start_gap
+from kernelrl.core.representatives import relist_cones
+from kernelrl.core.samples import TERMINATED, Settings, cell_widths, embedded_box
+from kernelrl.evaluation import PolicyGap, policy_gap
+from kernelrl.guarantees import (
+    bonus_settings,
+    bounds,
+    certify,
+    check_bonus,
+    check_certificate,
+    check_order,
+    start_gap,
+)
+from kernelrl.theory.bonuses import EPOCHS, epoch_end
+from kernelrl.theory.lipschitz import unknown_lipschitz
 
 __all__ = ["REPLAN", "KernelAgent"]
 
@@ -49,7 +62,8 @@ class KernelAgent(Agent):
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        max_representatives: int | None, hindsight: bool, far: str, caps: str, reward_range: tuple[float, float],
+        max_representatives: int | None, hindsight: bool, far: str, caps: str,
+        reward_range: tuple[float, float] | str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # which is callable, too
@@ -91,18 +105,38 @@ class KernelAgent(Agent):
                     raise ValueError(f"{name}: the bonus {self.bonus} holds with {name}={usual!r} only")
             if callable(self.bandwidth):
                 raise ValueError(f"bandwidth: the bonus {self.bonus} holds for one bandwidth, not for a schedule")
+            if self.reward_range == "auto":
+                raise ValueError(
+                    f"reward_range: the bonus {self.bonus} holds for a range of rewards that is known beforehand; give "
+                    "reward_range=(lowest, highest)"
+                )
         if callable(self.bandwidth) and not self.hindsight:
             raise ValueError(
                 "hindsight: with a bandwidth that changes, every representative must see all samples; leave hindsight "
                 "at True, or give one bandwidth"
             )
 
+    def _keeps_promises(self) -> bool:
+        return bool(bonus_object(self.bonus).code >= FULL)
+
     # ----------------------------------------------------------------------------------------------------- the model
+
+    def _mapped_lipschitz(self) -> Any:
+        """`lipschitz` for rewards mapped to [0, 1]: what is given is in the environment's units."""
+        width = self._range.width
+        if self.lipschitz == "log":
+            return unknown_lipschitz(epoch_end(self._log_epoch))
+        if isinstance(self.lipschitz, tuple):
+            return self.lipschitz[0] / width, self.lipschitz[1]
+        if isinstance(self.lipschitz, list):
+            return [L / width for L in self.lipschitz]
+        return None if self.lipschitz is None else self.lipschitz / width
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, sigma: float) -> Settings:
         kernel = resolve_kernel(self.kernel)
         space = self.metric.space(low, high)
-        L = lipschitz_constants(self.lipschitz, horizon)
+        lipschitz = self._mapped_lipschitz()
+        L = lipschitz_constants(lipschitz, horizon)
         remaining = np.arange(horizon, 0, -1, dtype=float)
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
@@ -110,10 +144,10 @@ class KernelAgent(Agent):
             bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
             caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
-            replan=REPLAN.index(self.replan), space=space,
+            replan=REPLAN.index(self.replan), units=self._units, space=space,
             **bonus_settings(
-                self.bonus, kernel, self.metric, embedded_box(space, low, high), actions, horizon, sigma,
-                self.regularization, self.lipschitz, L, self.stationary, self.representatives or 0.0,
+                self.bonus, kernel, self.metric, self._range.width, embedded_box(space, low, high), actions, horizon,
+                sigma, self.regularization, lipschitz, L, self.stationary, self.representatives or 0.0,
             ),
         )  # fmt: skip
 
@@ -127,14 +161,15 @@ class KernelAgent(Agent):
         self._warn_of_axes(low, high)
         self.metric.check(low, high)
         self._sigma = check_bandwidth(self._stored["sigma"]) if "sigma" in self._stored else self._bandwidth_of(0)
+        self._log_epoch = whole_number("log_epoch", self._stored.get("log_epoch", 0), 0)
+        if self._log_epoch >= EPOCHS:
+            raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
         settings = self._settings(low, high, actions, horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
         if self.representatives is None:
-            return type(self)._exact(settings, stream, *self._box, *self._cells(settings))
-        cone_reach = 0.0
-        if settings.interpolate:
-            with np.errstate(divide="ignore"):
-                cone_reach = float((settings.caps / settings.lipschitz).max())
+            self._widths = self._stored_widths() or self._cells(settings)
+            return type(self)._exact(settings, stream, *self._box, *self._widths)
+        cone_reach = reach_of_cones(settings)
         limit = self.max_representatives or np.iinfo(np.int64).max
         return type(self)._merged(
             settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded, self.hindsight,
@@ -142,12 +177,25 @@ class KernelAgent(Agent):
         )  # fmt: skip
 
     def _cells(self, settings: Settings) -> tuple[float, float]:
-        """Widths of cells that depend on these settings alone: a loaded agent must arrange samples as the saved one."""
+        """Widths of cells for sums of weights and for cones."""
         weights, cones = cell_widths(settings, self.metric.bounded)
         return weights, cones
 
+    def _stored_widths(self) -> tuple[float, float] | None:
+        """The widths that samples were arranged with when the agent was saved, if it comes out of a file."""
+        if "widths" not in self._stored:
+            return None
+        widths = self._stored["widths"]
+        if not (isinstance(widths, list) and len(widths) == 2 and all(isinstance(width, str) for width in widths)):
+            raise ValueError(f"started: widths must be two numbers as text, got {widths!r}")
+        weights, cones = (float(width) for width in widths)
+        if not (weights > 0.0 and cones > 0.0):
+            raise ValueError(f"started: widths must be above 0, got {widths!r}")
+        return weights, cones
+
     def _to_store(self) -> dict[str, Any]:
-        return {"sigma": self._sigma}
+        kept: dict[str, Any] = {"sigma": self._sigma, "log_epoch": self._log_epoch}
+        return kept if self.representatives is not None else kept | {"widths": [str(width) for width in self._widths]}
 
     def _bandwidth_of(self, k: int) -> float:
         """σ_k."""
@@ -155,28 +203,69 @@ class KernelAgent(Agent):
 
     def _before_episodes(self, count: int) -> int:
         self._warn_of_limit()
+        if self.lipschitz == "log":
+            count = min(count, self._renew_log())
         if not callable(self.bandwidth):
             return count
         k = self._episodes
         sigma = self._bandwidth_of(k)
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
-            self._model = self._with_bandwidth(self._model, sigma)
+            settings = self._model.settings._replace(**self._smoothing(sigma))
+            self._model = self._with_settings(self._model, settings)
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
         return count
 
-    def _with_bandwidth(self, model: Any, sigma: float) -> Any:
-        """The model with all its data and another bandwidth."""
-        settings = model.settings._replace(**self._smoothing(sigma))
-        if self.representatives is not None:
-            merged = rebandwidth(settings, model.merged, settings.horizon)
-            return model._replace(settings=settings, merged=merged)
-        return self._exact_with_bandwidth(model, settings)
+    def _renew_log(self) -> int:
+        """Take the Lipschitz constant of this episode into use; return for how many episodes it holds."""
+        k = self._episodes + 1
+        epoch = k.bit_length() - 1
+        if epoch != self._log_epoch:
+            self._log_epoch = epoch
+            before = self._model.settings
+            settings = self._settings(self._low, self._high, self._actions, self._steps, self._sigma)
+            self._model = self._with_settings(self._model, settings._replace(progress=before.progress))
+        return epoch_end(epoch) - self._episodes
 
-    def _exact_with_bandwidth(self, model: Any, settings: Settings) -> Any:
+    def _with_settings(self, model: Any, settings: Settings) -> Any:
+        """The model with all its data and another bandwidth or other Lipschitz constants."""
+        if self.representatives is None:
+            return self._exact_with_settings(model, settings)
+        merged = model.merged
+        if settings.inverse_sigma2 != model.settings.inverse_sigma2:
+            merged = rebandwidth(settings, merged, settings.horizon)
+        if settings.interpolate and not np.array_equal(settings.lipschitz, model.settings.lipschitz):
+            merged = merged._replace(reps=relist_cones(merged.reps, settings, reach_of_cones(settings)))
+        model = model._replace(settings=settings, merged=merged)
+        if isinstance(model, KernelMerged):
+            model.plans[PLANS] = 0  # so that the next episode begins with a plan
+        while not interface.has_room(model):
+            model = interface.grow(model)
+        return model
+
+    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
         raise NotImplementedError
+
+    def _rescaled(self, keep: float) -> Any:
+        settings = self._model.settings
+        L = lipschitz_constants(self._mapped_lipschitz(), settings.horizon)
+        settings = settings._replace(units=self._units, lipschitz=settings.lipschitz if L is None else L)
+        if self.representatives is not None:
+            return interface.rescaled(self._with_settings(self._model, settings), settings, keep)
+        return self._exact_rescaled(self._model, settings, keep)
+
+    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
+        raise NotImplementedError
+
+    def _capture(self) -> dict[str, Any]:
+        names = ("_sigma", "_log_epoch", *(("_widths",) if self.representatives is None else ()))
+        return super()._capture() | {name: getattr(self, name) for name in names}
+
+    def _reinstate(self, captured: dict[str, Any]) -> None:
+        super()._reinstate(captured)
+        self._deployed = self._certified = None
 
     # ------------------------------------------------------------------------------------------------------- warnings
 
@@ -216,7 +305,7 @@ class KernelAgent(Agent):
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read(interface.READ_BONUSES, states, step)
+        return self._read_bonuses(states, step)
 
     @property
     def number_of_representatives(self) -> int:
@@ -224,7 +313,11 @@ class KernelAgent(Agent):
         return 0 if self.representatives is None else int(self._started().merged.reps.number[0])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
-        """(lower, upper) bounds on V*_1 at `state`, from all data, in mapped units of reward.
+        """(lower, upper) bounds on V*_1 at `state`, from all data.
+
+        They bound the value of the best policy there is. They do not bound the value of the policy that this agent
+        deploys, which may be below `lower`: that one is measured by `evaluate`, and how far it is from the best one is
+        bounded by `policy_gap`.
 
         With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
         probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
@@ -232,19 +325,48 @@ class KernelAgent(Agent):
         It is planned when first asked for and kept until data change.
         """
         self._started()
-        check_certificate("certificate", self.bonus, self.bonus_scale)
+        check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
         x = self._check_state("state", state)
         certified, u = self._certify(), np.zeros(x.size)
         embed(self._model.settings.space, x, u)
         lower, upper = bounds(certified, u)
         # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
         planned = interface.read_values(self._model, x, 0) + 2.0 * self._steps * STILL
-        return lower, float(min(upper, planned))
+        upper = float(min(upper, planned))
+        check_order(lower, upper, 2.0 * self._steps * STILL)
+        return self._in_own_units(lower, 0), self._in_own_units(upper, 0)
+
+    def policy_gap(
+        self, env: gym.Env[Any, Any] | str, episodes: int = 1000, delta: float = 0.05, seed: int = 0
+    ) -> PolicyGap:
+        """An upper bound on the mean over start states of V*_1(x_1) - V^π(x_1), π being the policy to deploy.
+
+        It plays `episodes` episodes of π in `env`, which teach the agent nothing, and compares each episode's return G
+        with the certified upper bound V↑_1 at its start (see `certificate`). Two things must hold:
+
+        - the certificate: V↑_1 ≥ V*_1 everywhere. It does with probability 1-δ', where δ' is the `delta` of the
+          agent's bonus and the probability is that of learning, under the assumptions named at `certificate`;
+        - the sampling: whatever was learnt, with probability 1-`delta` over the episodes played here the mean of
+          V↑_1(x_1) - V^π(x_1) lies in `interval`, half of `delta` being allowed for each side.
+
+        So `bound` holds with probability at least 1-δ'-`delta`/2, and all that is returned with at least 1-δ'-`delta`.
+        The environment must draw its episodes independently. This is for one call: for the bounds of m calls to hold at
+        once, give each `delta`/m.
+        """
+        episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
+        self._started()
+        check_certificate("policy_gap", self.bonus, self.bonus_scale, self.lipschitz)
+        return policy_gap(self, made(env), episodes, seed, delta)
 
     def _certify(self) -> Certified | CertifiedMerged:
         from rich.console import Console
         from rich.progress import track
 
+        if isinstance(self.lipschitz, tuple) and self._has_terminated():
+            raise ValueError(
+                "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
+                f"from (λ_r, λ_p) = {self.lipschitz}; make the agent with L_h themselves, as a number or an array"
+            )
         if self.representatives is not None:
             number = self._samples_merged()
             if self._certified is None or self._certified[0] != number:
@@ -271,10 +393,21 @@ class KernelAgent(Agent):
 
     def _check_gap(self, until_gap: Any) -> None:
         positive("until_gap", until_gap)
-        check_certificate("until_gap", self.bonus, self.bonus_scale)
+        check_certificate("until_gap", self.bonus, self.bonus_scale, self.lipschitz)
 
     def _gap(self) -> float:
-        return start_gap(self._certify())
+        gap: float = start_gap(self._certify(), 2.0 * self._steps * STILL) * self._range.width
+        return gap
+
+    def _has_terminated(self) -> bool:
+        """Whether any sample ended its episode by a termination."""
+        if self.representatives is None:
+            samples = self._model.samples
+            return bool(samples.labels[TERMINATED, : samples.number[0]].any())
+        waiting = (
+            isinstance(self._model, KernelMerged) and self._model.pending[ENDED, : self._model.plans[PENDING]].any()
+        )
+        return bool(waiting or self._model.merged.ended.any())
 
     def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         if self.representatives is None:
@@ -340,6 +473,14 @@ def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
             "merge distance, or None to keep every sample"
         )
     return 2.0 * float(bandwidth.minimum)
+
+
+def reach_of_cones(settings: Settings) -> float:
+    """How far a cone can reach below the cap; 0 where values are not interpolated."""
+    if not settings.interpolate:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        return float((settings.caps / settings.lipschitz).max())
 
 
 def plan_all(deployed: Deployed, number: int) -> None:

@@ -9,6 +9,7 @@ Python, and therefore the Python driver's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Optimism:
-    """Optimistic and optimal values at every visited state of a run, in order, in mapped units of reward."""
+    """Optimistic and optimal values at every visited state of a run, in order, in the environment's units."""
 
     episodes: Integers
     """(n,) number of the episode, from 0 in the agent's first one."""
@@ -74,26 +75,31 @@ class Optimism:
 class Monitor:
     """Collects values at visited states."""
 
-    def __init__(self, optimal: Any, first_episode: int) -> None:
-        """`optimal(states, step)` gives V*_h (n,) at `states` (n, d); an object with such a method `values` will do."""
+    def __init__(self, optimal: Any, first_episode: int, in_own_units: Callable[[Any, int], Any]) -> None:
+        """`optimal(states, step)` gives V*_h (n,) at `states` (n, d); an object with such a method `values` will do.
+
+        `in_own_units(values, step)` takes the algorithm's values to the environment's units.
+        """
         self.optimal = getattr(optimal, "values", optimal)
         if not callable(self.optimal):
             raise TypeError(f"monitor must be a function (states, step) → V*_h at the states, got {optimal!r}")
         self.states: list[Floats] = []
         self.visits: list[tuple[int, int, float]] = []
         self.episode = first_episode
+        self.in_own_units = in_own_units
 
     def note(self, state: Floats, h: int, value: float) -> None:
         """Keep the value at a visited state."""
         self.states.append(state.copy())
-        self.visits.append((self.episode, h, value))
+        self.visits.append((self.episode, h, float(self.in_own_units(value, h))))
 
-    def result(self) -> Optimism:
-        """All of it, with the optimal values."""
+    def result(self, episodes_played: int) -> Optimism:
+        """All of it but what came after so many episodes, with the optimal values."""
         visits = np.array(self.visits, np.float64).reshape(-1, 3)
+        whole = visits[:, 0] < episodes_played
+        visits, states = visits[whole], np.array(self.states)[whole]
         episodes, steps = visits[:, 0].astype(np.int64), visits[:, 1].astype(np.int64)
         optimal = np.zeros(len(visits))
-        states = np.array(self.states)
         for h in np.unique(steps):
             at = steps == h
             found = np.asarray(self.optimal(states[at], int(h)), np.float64)

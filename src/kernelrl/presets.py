@@ -6,8 +6,9 @@
                  at R_h, Euclidean metric, data pooled over the steps, no interpolation; a grid of 20 × 20 cells for
                  the baselines
     "as-run"     as the authors' program ran it: see `DEPARTURES`
-    "analysed"   as the theorems have it: data per step and Lipschitz interpolation, for the baselines data per step and
-                 the bonuses of their analyses; it learns far more slowly
+    "analysed"   as the theorems have it: data per step and Lipschitz interpolation, for the baselines the bonuses of
+                 their analyses and data per step, except that UCBVI pools them and takes the minimum with its earlier
+                 Q, as Azar et al. do; it learns far more slowly
 
 `changes` replaces or adds hyper-parameters, so that each difference can be tried alone:
 `KernelUCBVI.preset("text", caps="horizon")`.
@@ -15,6 +16,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from kernelrl.core.metrics import Lp
@@ -48,19 +50,23 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 # One thing we do not do: their UCBVI expects an untried action to lead anywhere with the same probability.
 GRID: dict[str, Any] = {"bins": 20}
 THEORY: dict[str, Any] = {"bonus": "hoeffding", "total_episodes": 50_000}
+# Azar et al. (2017) count N and P̂ of pairs (x, a), whatever the step, and their algorithm 2 lets no Q rise.
+AZAR: dict[str, Any] = {"stationary": True, "minimum": True}
 COUNTING: dict[str, dict[str, Any]] = {
     "text": GRID,
     "as-run": {**GRID, "bonus": "capped", "caps": "horizon", "ties": "lowest"},
     "analysed": {**GRID, **THEORY, "stationary": False},
 }
+# AdaptiveQL's metric is the maximum norm in the box scaled to [0, 1]². TwinRooms' box is 2 × 1, so states at distance D
+# there are at most √((2D)² + D²) = √5·D apart by the Euclidean norm, in which L_1 = λ_r·H = 200: L = 200·√5.
 PRESETS |= {
-    "UCBVI": COUNTING,
+    "UCBVI": {**COUNTING, "analysed": {**GRID, **THEORY, **AZAR}},
     "GreedyUCBVI": COUNTING,
     "OptQL": {"text": GRID, "as-run": {**GRID, "bonus": "capped", "ties": "lowest"}, "analysed": {**GRID, **THEORY}},
     "AdaptiveQL": {
         "text": {},
         "as-run": {"bonus": "capped", "split": "before", "ties": "lowest"},
-        "analysed": {**THEORY, "lipschitz": 200.0},  # L_1 = 10·H
+        "analysed": {**THEORY, "lipschitz": 200.0 * math.sqrt(5.0)},
     },
 }
 
@@ -70,4 +76,4 @@ def options(agent: str, name: str) -> dict[str, Any]:
     known = PRESETS.get(agent, {})
     if name not in known:
         raise ValueError(f"preset: {agent} has {', '.join(known) or 'none'}, not {name!r}")
-    return known[name]
+    return {"reward_range": (0.0, 1.0), **known[name]}

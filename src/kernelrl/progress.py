@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numba.core import event
 
+from kernelrl.core.code_cache import CodeCache
+
 __all__ = ["CompileNotice", "Interrupts", "Progress"]
 
 
@@ -86,18 +88,19 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         if "settings" not in getattr(model, "fields", ()):
             return
         self._said.add(model)
-        ours = "<locals>" not in class_names(model)
-        why = "once; the result is kept" if ours else "in each process anew, since it uses a function of yours"
-        print(f"Compiling {model.instance_class.__name__} ({why}) …", file=sys.stderr, flush=True)
+        print(f"Compiling {model.instance_class.__name__} ({how_often(event)}) …", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         """It has been compiled."""
 
 
-def class_names(kind: Any) -> str:
-    """The names of a compiled NamedTuple's class and of those inside it; one made inside a function shows that."""
-    inside = "".join(class_names(part) for part in getattr(kind, "types", ()) if hasattr(part, "instance_class"))
-    return f"{kind.instance_class.__qualname__} {inside}"
+def how_often(event: Any) -> str:
+    """Whether what is being compiled is kept and, if not, why."""
+    cache = event.data["dispatcher"]._cache
+    if not isinstance(cache, CodeCache):
+        return "in each process again"
+    unknown = cache.why_not_kept(tuple(event.data["args"]))
+    return f"in each process again, since it uses {unknown}" if unknown else "once; the result is kept"
 
 
 event.register("numba:compile", CompileNotice())

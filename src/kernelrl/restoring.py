@@ -8,7 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-__all__ = ["check_plausible", "read_started"]
+from kernelrl.reward_range import RewardRange, check_range
+
+__all__ = ["check_plausible", "read_beyond", "read_range", "read_started"]
 
 KINDS = {
     "low": list, "high": list, "shape": list, "discrete": bool, "actions": int, "first_action": int, "horizon": int,
@@ -52,6 +54,31 @@ def read_bounds(started: dict[str, Any], key: str) -> np.ndarray[Any, np.dtype[n
     if not all(isinstance(bound, str) for bound in started[key]):
         raise ValueError(f"started: {key} must hold numbers as text, got {started[key]!r}")
     return np.array([float(bound) for bound in started[key]])
+
+
+def read_range(stored: Any, given: tuple[float, float] | str, strict: bool) -> RewardRange:
+    """The range of rewards in force, of an agent that was made with the range `given`."""
+    if not (isinstance(stored, list) and len(stored) == 3 and type(stored[2]) is bool):
+        raise ValueError(f"started: reward_range must be [lowest, highest, whether it is empty], got {stored!r}")
+    found, auto = check_range(stored[:2]), isinstance(given, str)
+    if isinstance(found, str) or (stored[2] and (not auto or found != (0.0, 1.0))):
+        raise ValueError(f"started: reward_range is {stored!r}, which the range {given!r} cannot have become")
+    inside = found[0] <= 0.0 <= found[1] if isinstance(given, str) else found[0] <= given[0] < given[1] <= found[1]
+    if not inside or (strict and found != given):
+        raise ValueError(f"started: reward_range is {stored!r}, which the range {given!r} cannot have become")
+    return RewardRange(*found, given=not auto, strict=strict and not auto, empty=stored[2])
+
+
+def read_beyond(stored: Any) -> tuple[float, float] | None:
+    """The lowest and the highest reward of an unfinished episode that lay outside the range."""
+    if stored is None:
+        return None
+    if not (isinstance(stored, list) and len(stored) == 2 and all(type(reward) is float for reward in stored)):
+        raise ValueError(f"started: beyond must be null or two rewards, got {stored!r}")
+    low, high = stored
+    if not -1e99 <= low <= high <= 1e99:
+        raise ValueError(f"started: beyond must be two rewards, the lower one first, got {stored!r}")
+    return low, high
 
 
 def check_plausible(started: dict[str, Any], outlines: dict[str, Any]) -> None:

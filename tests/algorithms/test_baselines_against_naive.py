@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
+from kernelrl.algorithms.ucbvi import queue_all
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.estimates import argmax_set
 from naive.greedy_ucbvi import NaiveGreedyUCBVI
@@ -47,6 +48,7 @@ class Pair:
         self.H, self.A, self.kind, self.bins = H, A, kind, bins
         self.low, self.high = np.full(d, low), np.full(d, high)
         self.base, self.width = reward_range[0], reward_range[1] - reward_range[0]
+        nothing = -self.base / self.width
         each = (bins,) * d if isinstance(bins, int) else bins
         self.each = each
         X = n if each is None else math.prod(each)
@@ -56,10 +58,10 @@ class Pair:
         shared |= {"total_episodes": EPISODES, "reward_range": reward_range}
         if kind == "AdaptiveQL":
             self.agent = krl.AdaptiveQL(**shared, **options, lipschitz=lipschitz)
-            self.naive = NaiveAdaptiveQL(H, A, optimism, self.low, self.high, **options)
+            self.naive = NaiveAdaptiveQL(H, A, optimism, self.low, self.high, **options, nothing=nothing)
         else:
             self.agent = getattr(krl, kind)(**shared, **options, bins=bins)
-            self.naive = naive[kind](H, A, optimism, **options)
+            self.naive = naive[kind](H, A, optimism, **options, nothing=nothing)
         space = gym.spaces.Box(self.low, self.high, dtype=np.float64)
         if bins is None:
             space = gym.spaces.Discrete(n, start=first)
@@ -85,10 +87,15 @@ class Pair:
         for h in range(self.H):
             for name in ("counts", "bonuses", "q_values"):
                 expected = np.array([getattr(self.naive, name)(x, h) for x in places])
+                if name != "counts":
+                    expected = expected * self.width
+                if name == "q_values":
+                    expected = expected + self.base * (self.H - h)
                 actual = getattr(self.agent, name)(states, step=h)
                 assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{name} at step {h}")
-            expected = [self.naive.value(x, h) for x in places]
-            assert_allclose(self.agent.values(states, step=h), expected, rtol=TOLERANCE, err_msg=f"values at step {h}")
+            expected = [self.naive.value(x, h) * self.width + self.base * (self.H - h) for x in places]
+            actual = self.agent.values(states, step=h)
+            assert_allclose(actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"values at step {h}")
         for i, x in enumerate(states[:4]):
             h = i % self.H
             assert self.agent.choose(x, h) in argmax_set(self.naive.q_values(places[i], h), TOLERANCE)
@@ -112,8 +119,8 @@ class Pair:
 
     def check_moved(self, states):
         for h in range(self.H):
-            values = self.agent.values(states, step=h)
-            assert (values < self.naive.optimism.cap(h) - 1e-3).any(), f"no value moved at step {h}"
+            cap = self.naive.optimism.cap(h) * self.width + self.base * (self.H - h)
+            assert (self.agent.values(states, step=h) < cap - 1e-3).any(), f"no value moved at step {h}"
 
 
 @st.composite
@@ -122,11 +129,13 @@ def options_of(draw, kind, d):
         "bonus": draw(st.sampled_from(["simplified", "simplified", "capped", "hoeffding"])),
         "bonus_scale": draw(st.sampled_from([0.0, 0.01, 0.3, 1.0])),
         "caps": draw(st.sampled_from(["remaining", "remaining", "horizon"])),
+        "reward_range": draw(st.sampled_from([(0, 1), (-1, 0), (-1, 1), (-2, 0)])),
     }
     if kind in ("UCBVI", "GreedyUCBVI"):
         chosen["stationary"] = draw(st.booleans())
     if kind == "UCBVI":
         chosen["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
+        chosen["minimum"] = draw(st.booleans())
     if kind == "OptQL":
         chosen["bonus_place"] = draw(st.sampled_from(["target", "after"]))
     if kind == "AdaptiveQL":
@@ -156,7 +165,12 @@ def compare(kind, transitions=120, seed=0, d=2, endings=0.2, **options):
 
 
 VARIANTS = [
-    *(("UCBVI", {"stationary": s, "replan": r}) for s in (True, False) for r in ("episode", "step", "doubling")),
+    *(
+        ("UCBVI", {"stationary": s, "replan": r, "minimum": m})
+        for s in (True, False)
+        for r in ("episode", "step", "doubling")
+        for m in (False, True)
+    ),
     *(("GreedyUCBVI", {"stationary": s}) for s in (True, False)),
     *(("OptQL", {"bonus_place": place}) for place in ("target", "after")),
     *(("AdaptiveQL", {"split": split}) for split in ("after", "before")),
@@ -166,6 +180,55 @@ VARIANTS = [
 @pytest.mark.parametrize(("kind", "options"), VARIANTS)
 def test_options(kind, options):
     compare(kind, **options)
+
+
+def in_cells(rng, agent, episodes, H=4, A=2):
+    """Tell the agent of episodes between five cells, as if it had chosen at random; yields after each plan."""
+    for _ in range(episodes):
+        agent.begin_episode()
+        yield agent._model
+        x = int(rng.integers(5))
+        for h in range(H):
+            a, y = int(rng.integers(A)), int(rng.integers(5))
+            agent.observe(x, a, float(rng.random() < (0.3 + 0.1 * x) / (1 + a)), y, h, terminated=rng.random() < 0.1)
+            x = y
+        agent.end_episode()
+
+
+def tabular_ucbvi(**options):
+    agent = krl.UCBVI(bonus_scale=0.1, reward_range=(0, 1), **options)
+    agent.start(gym.spaces.Discrete(5), gym.spaces.Discrete(2), 4, seed=0)
+    return agent
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_the_minimum_lets_no_q_rise(stationary):
+    risen = {}
+    for minimum in (True, False):
+        before, risen[minimum] = np.inf, 0
+        agent = tabular_ucbvi(stationary=stationary, minimum=minimum)
+        for model in in_cells(np.random.default_rng(0), agent, 60):
+            risen[minimum] += int((before < model.Q).sum())
+            before = model.Q.copy()
+    assert risen[True] == 0 < risen[False]
+
+
+@pytest.mark.parametrize("minimum", [True, False])
+@pytest.mark.parametrize("stationary", [True, False])
+def test_computing_what_has_changed_is_a_full_plan(stationary, minimum):
+    """To the last bit, and planning again on the same data changes nothing."""
+    options = {"stationary": stationary, "minimum": minimum}
+    agent, full = tabular_ucbvi(**options), tabular_ucbvi(**options)
+    computed = 0
+    both = (in_cells(np.random.default_rng(0), which, 60) for which in (agent, full))
+    for one, other in zip(*both, strict=True):
+        for _ in range(2):
+            queue_all(other)
+            computed += int(other.length.sum())
+            full.begin_episode()
+            for name in ("Q", "V", "N"):
+                assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    assert computed > 1000
 
 
 @each_kind
@@ -244,7 +307,7 @@ def test_frozen_lake(kind, tmp_path):
             return y, r, terminated, truncated, info
 
     env = Recording(gym.make("FrozenLake-v1", desc=None, map_name="4x4", max_episode_steps=6))
-    agent = getattr(krl, kind)(bonus_scale=0.05)
+    agent = getattr(krl, kind)(bonus_scale=0.05, reward_range=(0, 1))
     agent.fit(env, 30, seed=1)
     agent.save(tmp_path / "agent.krl")
     agent = krl.load(tmp_path / "agent.krl")
@@ -273,7 +336,7 @@ def test_the_deployed_policy_becomes_optimal(kind, box):
     # AdaptiveQL is slow to tell apart places that it reaches once in a thousand episodes.
     env = Chain(box=box, slip=0.0 if kind == "AdaptiveQL" else 0.1)
     options = {"bonus_scale": 0.3} if kind == "AdaptiveQL" else {"bonus_scale": 0.1, "bins": 4 if box else None}
-    agent = getattr(krl, kind)(horizon=H, **options)
+    agent = getattr(krl, kind)(horizon=H, reward_range=(0, 1), **options)
     history = agent.fit(env, 4000, seed=0)
     optimal, V = np.zeros(env.n), np.zeros(env.n)
     for h in reversed(range(H)):

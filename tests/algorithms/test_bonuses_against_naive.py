@@ -66,7 +66,8 @@ def compare(
     theory = TheoryBonus(problem, 0.1, bonus.episodes, kind)
     public = {
         "bandwidth": sigma, "regularization": beta, "kernel": kernel, "metric": metric, "bonus": bonus,
-        "bonus_scale": scale, "lipschitz": LIPSCHITZ, "stationary": stationary, "representatives": merge, **options,
+        "bonus_scale": scale, "lipschitz": LIPSCHITZ, "stationary": stationary, "representatives": merge,
+        "reward_range": (0, 1), **options,
     }  # fmt: skip
     shared = (H, A, sigma, beta, kernels.BY_NAME[kernel], getattr(metrics, metric), L)
     if greedy:

@@ -101,6 +101,24 @@ def test_presets_of_the_baselines(agent, name):
     assert len(made.fit(gym.make("kernelrl/TwinRooms-v0"), 3, seed=0, progress=False)) == 3
 
 
+def test_ucbvi_as_azar_et_al_have_it():
+    """They count pairs whatever the step, and no Q rises (algorithm 2); Greedy-UCBVI is analysed per step."""
+    made = krl.UCBVI.preset("analysed")
+    assert (made.stationary, made.minimum, made.bonus) == (True, True, "hoeffding")
+    assert krl.GreedyUCBVI.preset("analysed").stationary is False
+    assert not any(krl.UCBVI.preset(name).minimum for name in ("text", "as-run"))
+
+
 def test_unknown_preset():
     with pytest.raises(ValueError, match=r"preset: KernelUCBVI has text, as-run, analysed, not 'best'"):
         krl.KernelUCBVI.preset("best")
+
+
+def test_the_constant_of_adaptive_q_learning():
+    """200 by the Euclidean norm is 200·√5 by the maximum norm in the box scaled to [0, 1]², the largest ratio."""
+    box = gym.make("kernelrl/TwinRooms-v0").observation_space
+    x, y = np.random.default_rng(0).uniform(box.low, box.high, (2, 20_000, 2))
+    x[0], y[0] = box.low, box.high
+    euclidean = np.linalg.norm(x - y, axis=1)
+    scaled = np.abs((x - y) / (box.high - box.low)).max(axis=1)
+    assert_allclose(200.0 * (euclidean / scaled).max(), krl.AdaptiveQL.preset("analysed").lipschitz)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import gymnasium as gym
 import numba
 import numpy as np
 import pytest
@@ -206,10 +207,35 @@ def test_scale_of_another_length():
         Lp(2, [1, 2, 3]).space(LOW[:2], HIGH[:2])
 
 
-@pytest.mark.parametrize("high", [[1.0, math.inf], [1.0, 0.0]])
-def test_box_scale_needs_a_box(high):
-    with pytest.raises(ValueError, match=r'metric: scale="box" needs a state space that is bounded.*array'):
-        Lp(2, "box").space(np.zeros(2), np.array(high))
+@pytest.mark.parametrize("end", [math.inf, 0.0, float(np.finfo(np.float32).max)])
+def test_box_scale_needs_a_box(end):
+    """The message names the coordinates, and says how to find a scale."""
+    with pytest.raises(
+        ValueError, match=r'metric: scale="box" needs a state space that is bounded on every axis'
+    ) as caught:
+        Lp(1, "box").space(np.zeros(4), np.array([1.0, end, 2.0, end]))
+    said = f"coordinate 1 goes from 0 to {end:g}, coordinate 3 goes from 0 to {end:g} (counting from 0)"
+    for words in (said, "for each of the 4 coordinates", "Lp(1, scale=[…])", "in a few episodes of random actions"):
+        assert words in str(caught.value)
+
+
+def test_the_scale_that_is_suggested_works():
+    """Cart-pole's velocities have no bounds: the spread of random episodes is taken."""
+    env = gym.make("CartPole-v1")
+    with pytest.raises(ValueError, match=r"coordinate 1 goes from -inf to inf, coordinate 3 goes from"):
+        Lp(2, "box").space(env.observation_space.low, env.observation_space.high)
+    env.action_space.seed(0)
+    states = []
+    for seed in range(5):
+        states.append(env.reset(seed=seed)[0])
+        ended = False
+        while not ended:
+            state, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            states.append(state)
+            ended = terminated or truncated
+    spread = np.ptp(states, axis=0)
+    space = Lp(2, spread).space(env.observation_space.low, env.observation_space.high)
+    assert_allclose(space.inverse_scale, 1 / spread)
 
 
 def test_fold_of_something_else():

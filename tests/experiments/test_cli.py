@@ -92,6 +92,37 @@ def test_other_commands_are_handed_on(monkeypatch):
     ]
 
 
+OWN = """
+import gymnasium as gym
+from gymnasium.wrappers import TimeLimit
+from kernelrl.envs import Ramp
+
+gym.register("mine/Steep-v0", entry_point=Ramp, max_episode_steps=2)
+
+
+def steep():
+    return TimeLimit(Ramp(), 2)
+"""
+
+
+@pytest.mark.parametrize("name", ["own_envs:mine/Steep-v0", "own_envs:steep"])
+@pytest.mark.parametrize("which", ["solve", "theory"])
+def test_environments_of_modules_in_the_current_folder(tmp_path, monkeypatch, which, name):
+    """As the command is when installed: the folder is not among Python's own."""
+    (tmp_path / "own_envs.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    given = f"import sys; sys.argv = {['kernelrl', which, name, '--json']!r}"
+    elsewhere = "import os; sys.path[:] = [path for path in sys.path if path not in ('', os.getcwd())]"
+    program = [sys.executable, "-P", "-c", f"{given}; {elsewhere}; from kernelrl.cli import main; main()"]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["environment"] == name
+    (tmp_path / "own_envs.py").write_text("def")
+    done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert f'env: "{name}" cannot be imported: {tmp_path / "own_envs.py"}, line 1: SyntaxError' in done.stderr
+
+
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [

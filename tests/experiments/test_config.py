@@ -8,6 +8,8 @@ import pytest
 
 import kernelrl as krl
 from experiment_parts import GREEDY, RANDOM, write_toml
+from kernelrl.envs.adapter import time_limit
+from kernelrl.envs.making import make_environment
 from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError, catalogue, read_experiment
 from kernelrl.experiments.objects import build_agent, build_environment, listing
 from kernelrl.experiments.runner import Plan
@@ -123,6 +125,15 @@ def test_wrong_additions(tmp_path, more, words):
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize("deep", [30, 500, 5000])
+def test_nested_deeply(tmp_path, deep):
+    texts = [f"bandwidth = {'[' * deep}{']' * deep}", f"bandwidth{'.a' * deep} = 1", f"bandwidth{'.a' * deep} = [nan]"]
+    texts.append(f"bandwidth = {'{a = ' * deep}1{'}' * deep}")
+    for text in texts:
+        with pytest.raises(ExperimentError, match=r"experiment\.toml: .*nested more than 20 deep"):
+            read(tmp_path, EXAMPLE.replace("bandwidth = 0.025", text))
+
+
 def test_no_such_experiment(tmp_path):
     with pytest.raises(ExperimentError, match=r"no experiment of that name.*paper, paper-as-run, quick"):
         read_experiment("papper")
@@ -148,6 +159,7 @@ def test_objects_from_tables():
     joint = {
         "bonus": {"name": "joint", "delta": 0.1, "episodes": 50, "self_normalised": False},
         "lipschitz": [1.0] * 20,
+        "reward_range": [0, 1],
     }
     assert agent(bandwidth=0.1, **joint).bonus == krl.bonuses.Joint(0.1, 50, False)
     assert agent(bandwidth=0.1, bonus={"name": "simplified", "scale": 0.5}).bonus == krl.bonuses.Simplified(0.5)
@@ -178,7 +190,7 @@ def test_objects_from_tables():
         ({"bandwidth": 0.1, "stationary": {"name": "yes"}}, ["stationary", "table is not allowed"]),
         ({"bandwidth": 0.1, "agent": "KernelUBCVI"}, ['"KernelUBCVI"', "did you mean KernelUCBVI?", "module:Class"]),
         ({"bandwidth": 0.1, "agent": "math:sin"}, ["math:sin", "subclass"]),
-        ({"bandwidth": 0.1, "agent": "nowhere.Agent"}, ["nowhere.Agent", "cannot be imported"]),
+        ({"bandwidth": 0.1, "agent": "nowhere.Agent"}, ["nowhere:Agent", "cannot be imported"]),
         ({"agent": "RandomAgent"}, ['"representatives"', "horizon, reward_range"]),
         ({"agent": "GreedyKernelUCBVI", "bandwidth": 0.1}, ["lipschitz"]),
     ],
@@ -229,6 +241,44 @@ def test_wrong_environments(tmp_path, table, words):
         build_environment(experiment.environment)
     for word in ["environment", *words]:
         assert word in str(caught.value)
+
+
+BROKEN = {
+    "syntax": ("x = 1\nif x\n    y = 2\n", r"broken_syntax\.py, line 2: SyntaxError: expected ':'$"),
+    "error": ("import math\n\nx = math.sqrt(-1)\n", r"broken_error\.py, line 3: ValueError: "),
+    "inner": ("import json\n\njson.loads('{')\n", r"broken_inner\.py, line 3: JSONDecodeError: "),
+    "lines": ("raise RuntimeError('two\\nlines')\n", r"broken_lines\.py, line 1: RuntimeError: two lines$"),
+    "exit": ("import sys\n\nsys.exit(3)\n", r"broken_exit\.py, line 3: SystemExit: 3$"),
+    "missing": ("import not_installed\n", r"broken_missing\.py, line 1: ModuleNotFoundError: .*not_installed"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_modules_that_cannot_be_imported(tmp_path, monkeypatch, kind):
+    """One line names the file and the line, whether an environment or an agent asks for it."""
+    content, words = BROKEN[kind]
+    (tmp_path / f"broken_{kind}.py").write_text(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ExperimentError, match=rf"^environment: .*{words}"):
+        build_environment(read(tmp_path, EXAMPLE.replace("kernelrl/TwinRooms-v0", f"broken_{kind}:A-v0")).environment)
+    with pytest.raises(ExperimentError, match=rf'^agents "it": .*{words}'):
+        agent(agent=f"broken_{kind}:Agent")
+
+
+def test_environments_named_by_class_or_function(tmp_path, monkeypatch):
+    (tmp_path / "named_envs.py").write_text(
+        "from gymnasium.wrappers import TimeLimit\nfrom kernelrl.envs import Ramp\n\n"
+        "def short(steps=3):\n    return TimeLimit(Ramp(), steps)\n\nnumber = 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert time_limit(make_environment("named_envs:Ramp", {"max_episode_steps": 7})) == 7
+    assert time_limit(make_environment("named_envs:short")) == 3
+    assert time_limit(make_environment("named_envs:short", {"steps": 5})) == 5
+    with pytest.raises(ValueError, match=r'no keyword argument "stepz" .did you mean steps'):
+        make_environment("named_envs:short", {"stepz": 5})
+    for name in ("named_envs:number", "named_envs:Nothing"):
+        with pytest.raises(ValueError, match="there is no environment"):
+            make_environment(name)
 
 
 def test_the_catalogue():

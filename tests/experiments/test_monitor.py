@@ -34,7 +34,7 @@ representatives = 0.1
 bonus_scale = 0.001
 """
 MONITORED = GREEDY.format("watched") + "monitor = true\n"
-WATCHED_RANDOM = RANDOM.replace('"random"', '"<watched> random"') + "monitor = true\n"
+WATCHED_RANDOM = RANDOM.replace('"random"', '"<watched> random"') + "reward_range = [0, 1]\nmonitor = true\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -129,15 +129,14 @@ def test_where_it_cannot_be(tmp_path):
         read_experiment(write_toml(tmp_path / "a.toml", RANDOM + "[agents.sweep]\nmonitor = [true, false]\n"))
 
 
-def test_units_are_the_agents():
-    """Rewards r are learnt from as (r+1)/4, so that three steps to go are worth (V*+3)/4."""
+def test_units_are_the_environments():
+    """Whatever rewards are mapped to inside."""
     env = gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
     entry = AgentEntry(label="it", agent="RandomAgent", monitor=True, reward_range=[-1, 3])
     agent = build_agent(entry)
     agent.start(env.observation_space, env.action_space, 20, 0)
     x = np.array([[0.2, 0.2], [1.5, 0.5]])
-    expected = (optimal.solve(env).values(x, 17) + 3) / 4
-    np.testing.assert_allclose(optimal_values(agent, entry, env)(x, 17), expected, rtol=1e-12)
+    assert np.array_equal(optimal_values(agent, entry, env)(x, 17), optimal.solve(env).values(x, 17))
 
 
 # ---------------------------------------------------------------------------------------------------------- the report

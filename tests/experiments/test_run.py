@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from experiment_parts import GREEDY, RANDOM, call, command, environment, start, table, wait_for, write_toml
+from experiment_parts import GREEDY, RANDOM, call, command, environment, start, table, tripping, wait_for, write_toml
 from kernelrl import experiments
 from kernelrl.experiments import lock as locking
 from kernelrl.experiments.lock import FolderLock
@@ -182,9 +184,102 @@ def test_what_is_said_explicitly_is_no_change(small, tmp_path):
     assert experiments.run(file, small).finished
 
 
+def test_what_is_said_about_a_changed_agent_works(small, tmp_path):
+    """Each of the three ways that the message offers."""
+    changed = GREEDY.replace("0.1\n", "0.2\n")
+    out = shutil.copytree(small, tmp_path / "out")
+    options = {"episodes": 10, "seeds": 1}
+    with pytest.raises(experiments.ExperimentError) as caught:
+        experiments.run(write_toml(tmp_path / "a.toml", RANDOM + changed, **options), out)
+    for word in ("beside this one under a label of its own", f"{out}/runs/greedy has results", "remove that folder"):
+        assert word in str(caught.value)
+    assert experiments.run(tmp_path / "a.toml", tmp_path / "other", workers=1).finished
+    beside = RANDOM + GREEDY + changed.replace('"greedy"', '"wider"')
+    assert experiments.run(write_toml(tmp_path / "b.toml", beside, **options), out, workers=1).finished
+    shutil.rmtree(out / "runs" / "greedy")
+    shutil.rmtree(out / "runs" / "wider")
+    assert experiments.run(tmp_path / "a.toml", out, workers=1).finished
+    assert table(out).equals(table(tmp_path / "other"))
+
+
+@pytest.mark.parametrize(("change", "folder"), [({"agents": RANDOM}, "greedy"), ({"seeds": [1]}, "*/seed-0")])
+def test_what_is_said_about_a_shortened_experiment_works(small, tmp_path, change, folder):
+    out = shutil.copytree(small, tmp_path / "out")
+    file = write_toml(tmp_path / "a.toml", **{"agents": RANDOM + GREEDY, "episodes": 10, "seeds": 1, **change})
+    with pytest.raises(experiments.ExperimentError, match=re.escape(f"remove {out}/runs/{folder}, or choose")):
+        experiments.run(file, out)
+    for path in (out / "runs").glob(folder):
+        shutil.rmtree(path)
+    assert experiments.run(file, out, workers=1).finished
+    assert experiments.run(file, tmp_path / "other", workers=1).finished
+    assert table(out).equals(table(tmp_path / "other"))
+
+
+def test_a_failed_beginning_does_not_block_its_correction(tmp_path):
+    """A run that failed in its first episode holds nothing; the rest of the experiment is kept."""
+    file, out = write_toml(tmp_path / "a.toml", RANDOM + tripping(1), episodes=10, seeds=1), tmp_path / "out"
+    first = call("run", file, "--out", out, "--workers", "1")
+    assert first.returncode == 1
+    assert "bad, seed 0: ZeroDivisionError: 1 is too many; nothing is stored yet, beginning again" in first.stderr
+    assert "Failed before anything was stored: bad seed 0. Correct the experiment" in first.stderr
+    assert first.stderr.endswith(f"To go on: kernelrl run {file} --out {out} --workers=1\n")
+    kept = (out / "runs/random/seed-0/history.parquet").stat().st_mtime_ns
+    write_toml(file, RANDOM + tripping(1000), episodes=10, seeds=1)
+    again = call("run", file, "--out", out, "--workers", "1")
+    assert again.returncode == 0, again.stderr
+    assert (out / "runs/random/seed-0/history.parquet").stat().st_mtime_ns == kept
+    assert experiments.run(file, tmp_path / "direct", workers=1).finished
+    assert table(out).equals(table(tmp_path / "direct"))
+    assert experiments.open_store(out).run("bad", 0).config["hyper_parameters"]["after"] == 1000
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        {"agents": RANDOM},
+        {"agents": tripping(1000, "renamed")},
+        {"episodes": 5},
+        {"seeds": [4]},
+        {"pause": 0.0},
+        {"name": "another name"},
+    ],
+)
+def test_an_experiment_of_which_nothing_is_stored_can_become_any_other(tmp_path, correction):
+    agents, out, name = tripping(1), tmp_path / "out", correction.pop("name", "test")
+    assert experiments.run(write_toml(tmp_path / "a.toml", agents, 10, 1), out, workers=1).failed
+    leftovers = [out / "runs/bad/seed-0" / name for name in ("agent-2.krl", "history.parquet")]
+    for path in leftovers:  # of a run that was killed within its first checkpoint
+        path.write_bytes(b"anything")
+    changed = {"agents": tripping(1000), "episodes": 10, "seeds": 1, **correction}
+    file = write_toml(tmp_path / "a.toml", **changed)
+    file.write_text(file.read_text().replace('"test"', f'"{name}"'))
+    assert experiments.run(file, out, workers=1).finished
+    assert experiments.open_store(out).experiment["name"] == name
+    assert experiments.run(file, tmp_path / "direct", workers=1).finished
+    assert table(out).equals(table(tmp_path / "direct"))
+    for run in experiments.open_store(out).runs():
+        assert not [path for path in run.path.iterdir() if path.read_bytes() == b"anything"]
+
+
+def test_advice_after_a_failure_with_a_checkpoint(tmp_path):
+    file, out = write_toml(tmp_path / "a.toml", tripping(9), episodes=10, seeds=1), tmp_path / "out"
+    done = call("run", file, "--out", out, "--checkpoint", "7")
+    assert done.returncode == 1 and "going on from the last checkpoint" in done.stderr
+    assert "Failed: bad seed 0. Once the cause is removed, they go on from their last checkpoints" in done.stderr
+    assert done.stderr.endswith(f"To go on: kernelrl run {file} --out {out} --checkpoint=7.0\n")
+    write_toml(file, tripping(1000), episodes=10, seeds=1)
+    refused = call("run", file, "--out", out)
+    assert refused.returncode == 2 and "after was 9 and is 1000 now" in refused.stderr
+    (out / "runs/bad/seed-0/history.parquet").write_bytes(b"")
+    write_toml(file, tripping(9), episodes=10, seeds=1)
+    done = call("run", file, "--out", out)
+    assert done.returncode == 1 and f"remove {out / 'runs/bad/seed-0'} to begin this run again" in done.stderr
+    assert "Damaged: bad seed 0. Remove the folders named above" in done.stderr
+
+
 def test_runs_without_their_experiment_are_refused(tmp_path):
     (tmp_path / "out" / "runs").mkdir(parents=True)
-    with pytest.raises(experiments.ExperimentError, match=r"no experiment\.json"):
+    with pytest.raises(experiments.ExperimentError, match=r"no experiment\.json.*--out"):
         experiments.run(write_toml(tmp_path / "a.toml", RANDOM), tmp_path / "out")
 
 
@@ -337,6 +432,16 @@ def test_what_environments_print_does_no_harm(tmp_path):
     done = call("run", file, "--out", tmp_path / "out", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["finished"] and "a step" in done.stderr
+
+
+@pytest.mark.parametrize("fault", ["def", "raise RuntimeError('no')"])
+def test_a_module_that_cannot_be_imported(tmp_path, fault):
+    (tmp_path / "faulty.py").write_text(f"x = 1\n{fault}\n")
+    file = write_toml(tmp_path / "a.toml", RANDOM)
+    file.write_text(file.read_text().replace("kernelrl/TwinRooms-v0", "faulty:A-v0"))
+    done = call("run", file, "--out", tmp_path / "out")
+    assert done.returncode == 2 and "Traceback" not in done.stderr and done.stderr.count("\n") == 1
+    assert f"{tmp_path / 'faulty.py'}, line 2: " in done.stderr
 
 
 @pytest.mark.parametrize(

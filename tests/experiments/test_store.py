@@ -40,10 +40,10 @@ def test_layout(made):
     kept = [f"runs/{label}/seed-3/agent-{k}.krl" for label in ("greedy", "random") for k in (1, 3, 12, 30, 60)]
     assert found == sorted([*files, *kept, "experiment.json", ".lock"])
     content = json.loads((made / "experiment.json").read_text())
-    assert content["format"] == 1 and content["kernelrl"] == krl.__version__
+    assert content["format"] == 2 and content["kernelrl"] == krl.__version__
     assert content["experiment"]["seeds"] == [3, 1]
     run = json.loads((made / "runs/greedy/seed-1/run.json").read_text())
-    assert run["format"] == 1 and run["episodes"] == 60 and run["finished"] is True
+    assert run["format"] == 2 and run["episodes"] == 60 and run["finished"] is True
     assert (run["label"], run["seed"]) == ("greedy", 1)
     assert run["seconds"] > 0 and run["versions"]["numba"] and run["machine"]["cores"]
     assert run["configuration"]["hyper_parameters"]["bandwidth"] == 0.1
@@ -133,13 +133,13 @@ def test_a_history_with_a_gap_is_damaged(copy):
 
 def test_newer_formats(copy):
     file = copy / "runs/greedy/seed-1/run.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 3}))
     runs = {(run.label, run.seed): run for run in experiments.open_store(copy).runs()}
     with pytest.raises(experiments.StoreError, match=r"run\.json was written by a newer version.*upgrade"):
         _ = runs["greedy", 1].config
     assert runs["greedy", 3].config
     file = copy / "experiment.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 3}))
     with pytest.raises(experiments.StoreError, match=r"experiment\.json was written by a newer version"):
         experiments.open_store(copy)
     file.write_text("{")
@@ -147,11 +147,108 @@ def test_newer_formats(copy):
         experiments.open_store(copy)
 
 
+def test_older_formats(copy):
+    """Format 1 had values in other units."""
+    file = copy / "runs/greedy/seed-1/run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 1}))
+    with pytest.raises(experiments.StoreError, match=r"run\.json was written by an older version.*another folder"):
+        _ = experiments.open_store(copy).run("greedy", 1).config
+    file = copy / "experiment.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 1}))
+    with pytest.raises(experiments.StoreError, match=r"experiment\.json was written by an older.*another folder"):
+        experiments.open_store(copy)
+    with pytest.raises(experiments.StoreError, match=r"older version"):
+        experiments.run(write_toml(copy / "a.toml", RANDOM + GREEDY, seeds=[3, 1]), copy)
+
+
+NESTED = "[" * 100_000 + "]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "content", ["null", "3", "[]", '{"format": null}', '{"format": "2"}', '{"format": true}', NESTED]
+)
+@pytest.mark.parametrize("name", ["experiment.json", "runs/greedy/seed-1/run.json"])
+def test_json_of_another_shape(copy, name, content):
+    (copy / name).write_text(content)
+    with pytest.raises(experiments.StoreError, match=name.replace(".", r"\.")) as caught:
+        _ = experiments.open_store(copy).run("greedy", 1).config
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["experiment"], None),
+        (["experiment", "name"], None),
+        (["experiment", "episodes"], 1.5),
+        (["experiment", "episodes"], None),
+        (["experiment", "seeds"], 3),
+        (["experiment", "seeds"], [3, None]),
+        (["experiment", "environment"], "kernelrl/TwinRooms-v0"),
+        (["experiment", "environment"], {}),
+        (["experiment", "agents"], None),
+        (["experiment", "agents"], [None]),
+        (["experiment", "agents"], [{"label": None, "agent": "RandomAgent"}]),
+    ],
+)
+def test_nulls_and_wrong_shapes_in_the_experiment(copy, path, value):
+    replace_in(copy / "experiment.json", path, value)
+    for reading in (experiments.open_store, lambda folder: experiments.run(copy / "a.toml", folder)):
+        write_toml(copy / "a.toml", RANDOM + GREEDY, seeds=[3, 1])
+        with pytest.raises(experiments.StoreError, match=rf"experiment\.json is damaged: {path[-1]}|{'.'.join(path)}"):
+            reading(copy)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["configuration"], None),
+        (["configuration", "agent"], None),
+        (["configuration", "hyper_parameters"], [1]),
+        (["configuration", "environment", "id"], 3),
+        (["episodes"], None),
+    ],
+)
+def test_nulls_and_wrong_shapes_in_a_run(copy, path, value):
+    """The run is named and left out; the others are finished."""
+    replace_in(copy / "runs/greedy/seed-1/run.json", path, value)
+    run = experiments.open_store(copy).run("greedy", 1)
+    with pytest.raises(experiments.StoreError, match=rf"seed-1/run\.json is damaged: {'.'.join(path)} must be"):
+        _ = run.config
+    with pytest.raises(experiments.StoreError, match=r"seed-1/run\.json is damaged"):
+        _ = run.finished
+    result = experiments.run(write_toml(copy / "a.toml", RANDOM + GREEDY, seeds=[3, 1]), copy)
+    assert set(result.failed) == result.unreadable == {("greedy", 1)}
+
+
+def replace_in(file, path, value):
+    content = json.loads(file.read_text())
+    inner = content
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    file.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("column", ["return", "steps", "seconds", "value"])
+def test_nulls_in_a_history(copy, column):
+    file = copy / "runs/greedy/seed-1/history.parquet"
+    frame = polars.read_parquet(file)
+    frame.with_columns(polars.when(polars.col("episode") != 7).then(polars.col(column))).write_parquet(file)
+    with pytest.raises(experiments.StoreError, match=rf"history\.parquet is damaged: .*null. in column {column}"):
+        experiments.load(copy)
+
+
 def test_not_a_store(tmp_path):
     with pytest.raises(experiments.StoreError, match=r"no such folder"):
         experiments.load(tmp_path / "nothing")
-    with pytest.raises(experiments.StoreError, match=r"has no experiment\.json"):
+    with pytest.raises(experiments.StoreError, match=r"has no experiment\.json.*kernelrl run NAME"):
         experiments.load(tmp_path)
+    (tmp_path / "runs").mkdir()  # `run` would refuse it
+    with pytest.raises(experiments.StoreError, match=r"has no experiment\.json$"):
+        experiments.load(tmp_path)
+    with pytest.raises(experiments.StoreError, match=r"--out '.*with a space'"):
+        experiments.load(tmp_path / "with a space")
 
 
 def test_an_empty_store(made, tmp_path):

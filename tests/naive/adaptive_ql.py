@@ -28,7 +28,8 @@ class Ball:
 class NaiveAdaptiveQL:
     """States are points of the box [low, high]."""
 
-    def __init__(self, H, A, optimism, low, high, split="after"):
+    def __init__(self, H, A, optimism, low, high, split="after", nothing=0.0):
+        self.nothing = nothing
         self.H, self.A, self.optimism, self.split = H, A, optimism, split
         self.low, self.inverse = np.asarray(low), 1 / (np.asarray(high) - low)
         self.balls = {(h, a): [Ball(np.zeros(len(low)), 1.0, optimism.cap(h), 0)] for h in range(H) for a in range(A)}
@@ -42,7 +43,7 @@ class NaiveAdaptiveQL:
         return ball
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
-        G = r + (0.0 if terminated else self.value(y, h + 1))
+        G = r + (self.nothing * (self.H - h - 1) if terminated else self.value(y, h + 1))
         ball = self.ball(x, h, a)
         ball.n += 1
         stale = Ball(ball.corner, ball.side, ball.q, ball.n)
@@ -51,6 +52,13 @@ class NaiveAdaptiveQL:
         if ball.n >= (1 / ball.side) ** 2:
             self.balls[h, a].remove(ball)
             self.balls[h, a] += (stale if self.split == "before" else ball).children()
+
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`."""
+        self.nothing = new.nothing
+        for (h, _), balls in self.balls.items():
+            for ball in balls:
+                ball.q = old.q_value(ball.q, h, new)
 
     def q_values(self, x, h) -> np.ndarray:
         return np.array([self.ball(x, h, a).q for a in range(self.A)])

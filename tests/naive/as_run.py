@@ -13,6 +13,7 @@ import numpy as np
 
 class NaiveAsRun:
     def __init__(self, H, A, sigma, beta, g, rho, merge, limit, bonus_scale, stationary=True, greedy=False):
+        # Rewards are those of the range (0, 1), so that nothing is worth 0 after a termination.
         self.H, self.A, self.sigma, self.beta, self.g, self.rho = H, A, sigma, beta, g, rho
         self.merge, self.limit, self.scale, self.stationary, self.greedy = merge, limit, bonus_scale, stationary, greedy
         self.states: list[np.ndarray] = []

@@ -1,7 +1,7 @@
 """The deployed policy: backward induction Q_h = r̂ + P̂V_{h+1}, V_h = max_a Q_h, from all data.
 
 The paper's optimistic equation without the bonus and without interpolation, so that an action never tried near a state
-is worth nothing there.
+is worth as little as there can be. After a termination each step left is worth `nothing`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from naive.estimates import Data, smoothed
 
 
 class NaiveDeployed:
-    def __init__(self, H, A, sigma, beta, g, rho, stationary=True):
-        self.H, self.A = H, A
+    def __init__(self, H, A, sigma, beta, g, rho, stationary=True, nothing=0.0):
+        self.H, self.A, self.nothing = H, A, nothing
         self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho}
         self.data = Data(H, stationary)
 
@@ -25,7 +25,8 @@ class NaiveDeployed:
         pool = self.data.pool(h)
         V_next = np.zeros(len(pool.a))
         if h + 1 < self.H and len(pool.a) > 0:
-            V_next = np.where(pool.terminated, 0.0, self.q_values(pool.y, h + 1).max(axis=1))
+            V_next = self.q_values(pool.y, h + 1).max(axis=1)
+            V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
         return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
 

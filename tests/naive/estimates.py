@@ -17,7 +17,7 @@ class Pool(NamedTuple):
     a: np.ndarray  # (m,) actions
     r: np.ndarray  # (m,) rewards in [0, 1]
     y: np.ndarray  # (m, d) next states
-    terminated: np.ndarray  # (m,) True: the value after this sample is zero
+    terminated: np.ndarray  # (m,) True: the episode ended with this sample
 
 
 class Data:
@@ -29,6 +29,10 @@ class Data:
 
     def add(self, x, a, r, y, h, terminated) -> None:
         self.samples[h].append((np.array(x, dtype=float), int(a), float(r), np.array(y, dtype=float), bool(terminated)))
+
+    def rescale(self, old, new) -> None:
+        """Rewards in other units."""
+        self.samples = [[(x, a, old.reward(r, new), y, end) for x, a, r, y, end in step] for step in self.samples]
 
     def pool(self, h: int) -> Pool:
         samples = [s for step in self.samples for s in step] if self.stationary else self.samples[h]

@@ -1,7 +1,7 @@
 """Greedy-Kernel-UCBVI (appendix "Efficient implementation" of the paper), with the main text's cap.
 
 V_h^1 = R_h. At the visited state x_h^k: Q̃_h(x_h^k,a) = r̂ + P̂V_{h+1} + B_h for every a, Ṽ = min(R_h, max_a Q̃_h), and
-V_h(x) = min(V_h(x), Ṽ + L_h·ρ_X(x, x_h^k)) from then on.
+V_h(x) = min(V_h(x), Ṽ + L_h·ρ_X(x, x_h^k)) from then on. After a termination each step left is worth `nothing`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from naive.estimates import Data, counts, distances, simplified_bonus, smoothed,
 class NaiveGreedyKernelUCBVI:
     """Every read-out is that of the current data; V_h is kept as the list of all targets so far."""
 
-    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, bonus_scale=1.0, bonus=None):
+    def __init__(self, H, A, sigma, beta, g, rho, L=None, stationary=True, bonus_scale=1.0, bonus=None, nothing=0.0):
         self.H, self.A, self.L = H, A, L
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.bonus_scale = beta, bonus_scale
+        self.nothing = nothing
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.visited: list[list[np.ndarray]] = [[] for _ in range(H)]
@@ -32,6 +33,12 @@ class NaiveGreedyKernelUCBVI:
         self.visited_targets[h].append(target)
         self.data.add(x, a, r, y, h, terminated)
 
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`."""
+        self.nothing = new.nothing
+        self.data.rescale(old, new)
+        self.visited_targets = [[old.value(v, h, new) for v in step] for h, step in enumerate(self.visited_targets)]
+
     def counts(self, states, h) -> np.ndarray:
         return counts(states, self.A, self.data.pool(h), beta=self.beta, **self.kernel)
 
@@ -45,7 +52,7 @@ class NaiveGreedyKernelUCBVI:
     def q_values(self, states, h) -> np.ndarray:
         """Q̃_h at the states themselves, (n, A)."""
         pool = self.data.pool(h)
-        V_next = np.where(pool.terminated, 0.0, self.values(pool.y, h + 1))
+        V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.values(pool.y, h + 1))
         r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
         PV = smoothed(states, self.A, pool, V_next, beta=self.beta, **self.kernel)
         return r_hat + PV + self.bonuses(states, h)

@@ -13,9 +13,9 @@ from naive.tabular_ucbvi import Transitions, deployed_q
 class NaiveGreedyUCBVI:
     """Read-outs are those of the current data."""
 
-    def __init__(self, H, A, optimism, stationary=True):
+    def __init__(self, H, A, optimism, stationary=True, nothing=0.0):
         self.H, self.A, self.optimism = H, A, optimism
-        self.data = Transitions(H, A, stationary)
+        self.data = Transitions(H, A, stationary, nothing)
         self.V: dict = {}  # (h, x) → V_h(x)
 
     def begin_episode(self) -> None:
@@ -24,6 +24,11 @@ class NaiveGreedyUCBVI:
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         self.V[h, x] = min(self.value(x, h), self.q_values(x, h).max())
         self.data.log.append((x, a, r, y, h, terminated))
+
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`."""
+        self.data.rescale(old, new)
+        self.V = {(h, x): old.value(v, h, new) for (h, x), v in self.V.items()}
 
     def q_values(self, x, h) -> np.ndarray:
         q = []

@@ -2,6 +2,7 @@
 
 Q̃_h(x,a) = r̂ + P̂V_{h+1} + B_h,  Q_h(x,a) = min_s [Q̃_h(x_s,a_s) + L_h·ρ((x,a),(x_s,a_s))],
 V_h = min(R_h, max_a Q_h),  V_H = 0. Without interpolation (L is None) Q_h = Q̃_h.
+After a termination each of the H-h-1 steps left is worth `nothing`, which is what a reward of 0 is mapped to.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ class NaiveKernelUCBVI:
     """Every read-out is that of the last plan."""
 
     def __init__(
-        self, H, A, sigma, beta, g, rho, L=None, stationary=True, replan="episode", bonus_scale=1.0, bonus=None
-    ):
+        self, H, A, sigma, beta, g, rho, L=None, stationary=True, replan="episode", bonus_scale=1.0, bonus=None,
+        nothing=0.0,
+    ):  # fmt: skip
         assert replan in ("episode", "step", "doubling")
         self.H, self.A, self.L = H, A, L
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
+        self.nothing = nothing
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.episodes = 0
@@ -54,7 +57,7 @@ class NaiveKernelUCBVI:
 
     def _plan_step(self, h: int) -> None:
         pool = self.pools[h]
-        self.next_values[h] = np.where(pool.terminated, 0.0, self.values(pool.y, h + 1))
+        self.next_values[h] = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.values(pool.y, h + 1))
         if self.L is not None:
             self.sample_targets[h] = self.targets(pool.x, h)[np.arange(len(pool.a)), pool.a]
 

@@ -16,7 +16,8 @@ def mixture(H, targets) -> float:
 
 
 class NaiveOptQL:
-    def __init__(self, H, A, optimism, bonus_place="target"):
+    def __init__(self, H, A, optimism, bonus_place="target", nothing=0.0):
+        self.nothing = nothing
         self.H, self.A, self.optimism, self.after = H, A, optimism, bonus_place == "after"
         self.targets: dict = {}  # (h, x, a) → the targets so far
 
@@ -24,9 +25,15 @@ class NaiveOptQL:
         pass
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
-        G = r + (0.0 if terminated else self.value(y, h + 1))
+        G = r + (self.nothing * (self.H - h - 1) if terminated else self.value(y, h + 1))
         seen = self.targets.setdefault((h, x, a), [])
         seen.append(G if self.after else G + self.optimism.bonus_at(h, len(seen) + 1))
+
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`; weights of targets sum to 1."""
+        self.nothing = new.nothing
+        for (h, _, _), seen in self.targets.items():
+            seen[:] = [old.q_value(G, h, new) for G in seen]
 
     def q_values(self, x, h) -> np.ndarray:
         q = []

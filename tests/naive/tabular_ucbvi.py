@@ -1,6 +1,8 @@
 """UCBVI (Azar et al. 2017) from a plain list of transitions, planned in full each time.
 
-States are hashable: cells of a grid, or the states of a Discrete space.
+States are hashable: cells of a grid, or the states of a Discrete space. After a termination each step left is worth
+`nothing`, which is what a reward of 0 is mapped to. With `minimum` no Q of a pair that was tried is higher than in the
+plan before (algorithm 2).
 """
 
 from __future__ import annotations
@@ -11,9 +13,14 @@ import numpy as np
 class Transitions:
     """All transitions, by pool of data."""
 
-    def __init__(self, H, A, stationary):
-        self.H, self.A, self.stationary = H, A, stationary
+    def __init__(self, H, A, stationary, nothing=0.0):
+        self.H, self.A, self.stationary, self.nothing = H, A, stationary, nothing
         self.log: list[tuple] = []  # (x, a, r, y, h, terminated)
+
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`."""
+        self.nothing = new.nothing
+        self.log = [(x, a, old.reward(r, new), y, h, end) for x, a, r, y, h, end in self.log]
 
     def pool(self, h) -> list[tuple]:
         return [t for t in self.log if self.stationary or t[4] == h]
@@ -23,8 +30,8 @@ class Transitions:
 
     def estimate(self, x, a, h, V) -> float:
         """r̂ + P̂V where V(y) is the value at the next step, for a pair that was tried."""
-        seen = self.of(x, a, h)
-        return float(np.mean([r + (0.0 if terminated else V(y)) for _, _, r, y, _, terminated in seen]))
+        seen, end = self.of(x, a, h), self.nothing * (self.H - h - 1)
+        return float(np.mean([r + (end if terminated else V(y)) for _, _, r, y, _, terminated in seen]))
 
     def states(self) -> list:
         return sorted({s for t in self.log for s in (t[0], t[3])})
@@ -33,9 +40,10 @@ class Transitions:
 class NaiveUCBVI:
     """Read-outs are those of the last plan."""
 
-    def __init__(self, H, A, optimism, stationary=True, replan="episode"):
+    def __init__(self, H, A, optimism, stationary=True, replan="episode", nothing=0.0, minimum=False):
         self.H, self.A, self.optimism, self.replan = H, A, optimism, replan
-        self.data = Transitions(H, A, stationary)
+        self.minimum = minimum
+        self.data = Transitions(H, A, stationary, nothing)
         self.Q: dict = {}  # (h, x) → (A,)
         self.N: dict = {}  # (h, x) → (A,)
         self.planned = False
@@ -51,12 +59,21 @@ class NaiveUCBVI:
             self.plan()
 
     def plan(self) -> None:
-        self.planned, self.Q, self.N = True, {}, {}
+        before, self.planned, self.Q, self.N = self.Q, True, {}, {}
         for h in reversed(range(self.H)):
             for x in self.data.states():
                 n = np.array([len(self.data.of(x, a, h)) for a in range(self.A)])
                 self.N[h, x] = n
                 self.Q[h, x] = np.array([self.target(x, a, h, n[a]) for a in range(self.A)])
+                if self.minimum:
+                    self.Q[h, x] = np.minimum(self.Q[h, x], before.get((h, x), self.optimism.untried(h)))
+
+    def rescale(self, old, new) -> None:
+        """The range of rewards has changed, from the units `old` to `new`; it plans at once."""
+        self.data.rescale(old, new)
+        for (h, x), q in self.Q.items():
+            self.Q[h, x] = np.where(self.N[h, x] > 0, old.value(q, h, new), q)
+        self.plan()
 
     def target(self, x, a, h, n) -> float:
         if n == 0:

@@ -110,7 +110,7 @@ def test_both_drivers_stop_at_the_same_place():
     assert len(ends) == 1
 
 
-def naive_bounds(data, bonus, L, kernel, beta, states, scale):
+def naive_bounds(data, bonus, L, kernel, beta, states, scale, nothing):
     """L_0 and U_0 at `states` by the equations, (n,) each."""
     steps = len(L)
     lower_next = upper_next = None
@@ -123,7 +123,7 @@ def naive_bounds(data, bonus, L, kernel, beta, states, scale):
         targets = {}
         for side, function in following.items():
             V = np.zeros(len(pool.y)) if function is None else function(pool.y)
-            V = np.where(pool.terminated, 0.0, V)
+            V = np.where(pool.terminated, nothing * (steps - h - 1), V)
             estimate = smoothed(pool.x, 2, pool, pool.r + V, beta=beta, **kernel)
             shrinkage = beta * (steps + 1 if bonus.kind == "corrected" else steps - h) / C
             shift = B if side == "up" else -(B - shrinkage)
@@ -141,15 +141,20 @@ def naive_bounds(data, bonus, L, kernel, beta, states, scale):
     return lower_next(states), upper_next(states)
 
 
-def compare_bounds(stationary, full, merge, episodes, scale):
-    """Both bounds against the equations after random episodes; return the agent, states and the bounds there."""
+def compare_bounds(stationary, full, merge, episodes, scale, low=0.0, width=1.0):
+    """Both bounds against the equations after random episodes; return the agent, states and the bounds there.
+
+    Rewards lie in the range of that width from `low` on; some episodes terminate, for which L_h must be given, but the
+    full bonus needs (λ_r, λ_p).
+    """
     rng = np.random.default_rng(0)
     steps, sigma, beta, L = 3, 0.3, 1.0, lipschitz_constants((0.2, 0.8), 3)
     g = krl.kernels.Gaussian()
     problem = Problem(steps, 2, (1.0,), sigma, beta, g.C1, g.C2, tuple(L), (0.2, 0.8), stationary, merge or 0.0)
     agent = krl.KernelUCBVI(
         bandwidth=sigma, regularization=beta, bonus=krl.bonuses.Full(0.5) if full else krl.bonuses.Joint(0.5),
-        bonus_scale=scale, lipschitz=(0.2, 0.8), representatives=merge, stationary=stationary, replan="doubling",
+        bonus_scale=scale, lipschitz=(0.2 * width, 0.8) if full else width * L, representatives=merge,
+        stationary=stationary, replan="doubling", reward_range=(low, low + width),
     )  # fmt: skip
     agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(2), steps, 0)
     data, starts = Data(steps, stationary), []
@@ -159,8 +164,8 @@ def compare_bounds(stationary, full, merge, episodes, scale):
         for h in range(steps):
             x, y = rng.random(1), np.round(rng.random(1), 1)
             transition = (x, int(rng.random() < 0.6), rng.uniform(0.4, 0.7), y, h)
-            ends = bool(k % 7 == 0 and h == 1)
-            agent.observe(*transition, terminated=ends)
+            ends = bool(k % 7 == 0 and h == 1 and not full)
+            agent.observe(*transition[:2], low + width * transition[2], *transition[3:], terminated=ends)
             starts += [x] if h == 0 else []
             data.add(move(x), *transition[1:3], move(y), h, ends)
             if ends:
@@ -168,12 +173,12 @@ def compare_bounds(stationary, full, merge, episodes, scale):
         agent.end_episode()
     states = np.linspace(0.0, 1.0, 9)[:, None]
     bonus = TheoryBonus(problem, 0.5, None, "corrected" if full else "self-normalised")
-    rules = (L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta)
-    lower, upper = naive_bounds(data, bonus, *rules, states, scale)
+    rules, nothing = (L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta), -low / width
+    lower, upper = naive_bounds(data, bonus, *rules, states, scale, nothing)
     found = [bounds(agent._certify(), x) for x in states]
     assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
-    low, high = naive_bounds(data, bonus, *rules, np.array(starts[-32:]), scale)
-    assert_allclose(agent._gap(), (high - low).max(), rtol=1e-9)
+    below, above = naive_bounds(data, bonus, *rules, np.array(starts[-32:]), scale, nothing)
+    assert_allclose(agent._gap(), width * (above - below).max(), rtol=1e-9)
     return agent, states, lower, upper
 
 
@@ -190,6 +195,50 @@ def test_against_the_equations(stationary, full, merge):
     own = agent.values(states, step=0)  # the agent's own plan bounds from above as well
     expected = np.stack([lower, np.minimum(upper, own)], axis=1)
     assert_allclose([agent.certificate(x) for x in states], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("merge", [None, 0.02])
+@pytest.mark.parametrize(("low", "width"), [(-1.0, 1.0), (-1.0, 2.0), (-2.0, 2.0)])
+def test_bounds_are_in_the_environments_units(low, width, merge):
+    agent, states, lower, upper = compare_bounds(True, False, merge, 700, 1.0, low, width)
+    own = agent.values(states, step=0)
+    expected = np.stack([width * lower + 3 * low, np.minimum(width * upper + 3 * low, own)], axis=1)
+    assert_allclose([agent.certificate(x) for x in states], expected, rtol=1e-9)
+    assert (upper < 3).all() and (lower > 0).all()
+
+
+def test_a_termination_refutes_constants_that_follow_from_a_recursion():
+    """Q* jumps where episodes end, whatever λ_r and λ_p."""
+    for merge in (None, 0.05):
+        agent = learner(False, krl.bonuses.Joint(0.05), representatives=merge, **SMALL)
+        agent.start(ramp().observation_space, ramp().action_space, H, 0)
+        agent.begin_episode()
+        agent.observe(START, 0, 0.25, START, 0)
+        agent.certificate(START)
+        agent.observe(START, 0, 0.25, START, 1, terminated=True)
+        for _ in range(2):
+            with pytest.raises(ValueError, match=r"^lipschitz: episodes have terminated.*make the agent with L_h"):
+                agent.certificate(START)
+            agent.end_episode()
+            agent.begin_episode()
+
+
+def test_bounds_that_cross_are_an_error():
+    """Rewards 0 and 1 side by side refute L_h = 0.001."""
+    for merge in (None, 0.01):
+        agent = krl.KernelUCBVI(
+            bandwidth=0.05, regularization=0.1, bonus=krl.bonuses.Joint(0.5), lipschitz=0.001, representatives=merge,
+            reward_range=(0, 1), horizon=1,
+        )  # fmt: skip
+        agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(1), 1, 0)
+        for _ in range(4000):
+            agent.begin_episode()
+            for x in (0.0, 1.0):
+                agent.observe([x], 0, x, [x], 0)
+            agent.end_episode()
+        agent.begin_episode()
+        with pytest.raises(ValueError, match=r"^lipschitz: the data refute the constants"):
+            agent.certificate([0.5])
 
 
 def test_nothing_is_certified_before_there_are_data():
@@ -293,3 +342,35 @@ def test_unbounded_states():
     agent = learner(True, "joint")
     with pytest.raises(ValueError, match="Joint needs the covering number of the state space, which must be bounded"):
         agent.start(gym.spaces.Box(-np.inf, np.inf, (1,), np.float64), gym.spaces.Discrete(2), 2)
+
+
+# -------------------------------------------------------------------------------------------------------------- folds
+
+
+def fold_agent(defect, **options):
+    return krl.KernelUCBVI(
+        bandwidth=0.5, regularization=1.0, lipschitz=(10.0, 1.0), bonus=krl.bonuses.Joint(0.1), representatives=0.1,
+        metric=krl.metrics.Folded(krl.envs.twin_rooms_fold, defect=defect), **{"reward_range": (0, 1), **options},
+    )  # fmt: skip
+
+
+def test_a_fold_needs_its_defect():
+    """The rooms are not quite alike, so laying one over the other is a further bias."""
+    with pytest.raises(ValueError, match=r"^metric: the bonus Joint needs to know by how much Q\* may differ.*defect="):
+        fold_agent(None)
+    with pytest.raises(ValueError, match="Folded: defect must be a finite number of at least 0, got -1"):
+        krl.metrics.Folded(krl.envs.twin_rooms_fold, defect=-1)
+    x = [[0.5, 0.5]]
+    for low, width in ((0.0, 1.0), (-3.0, 4.0)):
+        bonuses = []
+        for defect in (0.0, 0.25):
+            agent = fold_agent(defect, reward_range=(low, low + width))
+            agent.start(gym.make("kernelrl/TwinRooms-v0").observation_space, gym.spaces.Discrete(4), 20, 0)
+            bonuses.append(agent.bonuses(x, step=3))
+        assert_allclose(bonuses[1] - bonuses[0], 2 * 0.25, rtol=1e-9)
+
+
+def test_a_defect_is_saved(tmp_path):
+    agent = fold_agent(0.25)
+    agent.save(tmp_path / "a.krl")
+    assert krl.load(tmp_path / "a.krl").metric == agent.metric

@@ -17,6 +17,7 @@ H = 2
 STATES = np.linspace(0.0, 1.0, 41)[:, None]
 NOISY = {"noise": 0.15}  # spreads the visited states, so that the kernel's bias counts
 OPTIONS = {"bandwidth": 0.3, "regularization": 1.0, "lipschitz": (0.5, 1.0), "representatives": None}
+OPTIONS["reward_range"] = (0, 1)
 
 
 def ramp(**options):

@@ -151,8 +151,8 @@ def test_every_term_written_out(pooled):
     b = 2 * (4 * C2 / beta + math.sqrt(v) * C2 / beta**1.5) + 2 * (transition * L1 + reward) * spread
     theta = math.log(4 * math.e * (2 * n + 1) / (delta / 6) * H * 2 * math.ceil(n * H**2 / (2 * sigma**3)))
     theta += 3 * math.log(2 * H / (L1 * sigma))
-    power = 2 * transition * L1 * sigma / (n * H**2) + 4 * C2 / (H * beta) + 11 * C2 * theta / beta**2
-    uniform = 32 * L1 + 6 * transition * L1 * spread  # 4 + 4/H is 6 here
+    power = 4 * transition * L1 * sigma / (n * H**2) + 4 * C2 / (H * beta) + 11 * C2 * theta / beta**2
+    uniform = 32 * L1 + 12 * transition * L1 * spread  # 8 + 8/H is 12 here
     near = 2 * (reward + L1 + 2 * transition * L1)  # 1 + 2/H is 2
     roots = steps * ((beta**-0.5 + 2 * beta**0.5 / g4) * 6 + 2 * math.sqrt(6 * n / g4))
     counts = steps * 6 * (1 / beta + math.log(1 + (1 + g4 * n / beta) / 6) / g4)
@@ -192,5 +192,45 @@ def test_uniform_bernstein():
     quantities = uniform_bernstein(10, 20, 1, 0.5, 0.1, 0.1, 1.0, 0.6, 2.0, 3.0, 4.0, 5.0)
     v = math.log(4 * math.e * 21 / 0.1) + 4.0 + 5.0 * math.log(2 / (3 * 0.5))
     assert_allclose(quantities.variance, v)
-    assert_allclose(quantities.bias_power, 2 * 2 * 3 * 0.5 / 20 + 4 * 0.6 / 0.1 + 11 * 0.6 * v / 0.01)
-    assert_allclose(quantities.bias, 96 + 8 * 6 * (1 + math.sqrt(math.log(100 + math.e))))  # 8 at H = 1, not 6
+    assert_allclose(quantities.bias_power, 4 * 2 * 3 * 0.5 / 20 + 4 * 0.6 / 0.1 + 11 * 0.6 * v / 0.01)
+    assert_allclose(quantities.bias, 96 + 16 * 6 * (1 + math.sqrt(math.log(100 + math.e))))  # 8 + 8/H at H = 1
+
+
+L = 2.0  # of the functions to be covered
+
+
+def net_function(f, points, spacing, states):
+    """The function of the paper's net that is next to `f`: min_i [y_i + 2L·ρ(x, x_i)], y_i next to f(x_i)."""
+    y = np.round(f(points) / spacing) * spacing
+    return (y[None] + 2 * L * np.abs(states[:, None] - points[None])).min(axis=1)
+
+
+def test_functions_of_the_net_are_steeper_than_those_they_cover():
+    """With ε = ¼, at most ε away from each of many L-Lipschitz functions, but 2L-Lipschitz themselves."""
+    radius, states, rng = 0.25, np.linspace(0, 1, 4001), np.random.default_rng(0)
+    points = np.arange(0, 1.001, 2 * radius / (4 * L))  # every state is within ε/(4L) of one
+    slopes = []
+    for _ in range(50):
+        centres, heights = rng.random(5), rng.random(5)
+        f = lambda x, c=centres, y=heights: (y[None] + L * np.abs(x[:, None] - c[None])).min(axis=1)  # noqa: E731
+        net = net_function(f, points, radius / 4, states)
+        assert np.abs(net - f(states)).max() <= radius
+        slopes.append(np.abs(np.diff(net) / np.diff(states)).max())
+    assert max(slopes) == pytest.approx(2 * L) and min(slopes) > 1.9 * L
+
+
+@pytest.mark.parametrize("H", [1, 2, 20])
+def test_the_bias_of_the_functions_of_the_net(H):
+    """Samples at the worst distance, very many of them: 4L_1-Lipschitz functions need more than 4 + 4/H gives."""
+    beta, sigma, log_t = 1.0, 1.0, 600.0  # t = e^600
+    z = np.linspace(0.0, 40.0, 4001)
+    weight = np.exp(log_t - z**2 / 2)
+    worst = (z * weight / (beta + weight)).max()  # Σ w̃ρ
+    spread = 1.0 + math.sqrt(log_t)  # t/β + e is t
+    transition, L1 = 3.0, 0.7
+    found = (1 + 1 / H) * transition * 4 * L1 * worst  # bias of the mean and of the variance
+    without = uniform_bernstein(math.exp(log_t), math.exp(log_t), H, sigma, beta, 0.1, 1.0, 0.6, 0.0, L1, 1.0, 1.0).bias
+    bias = uniform_bernstein(
+        math.exp(log_t), math.exp(log_t), H, sigma, beta, 0.1, 1.0, 0.6, transition, L1, 1.0, 1.0
+    ).bias
+    assert (4 + 4 / H) * transition * L1 * spread < found <= (bias - without) * sigma * (1 + 1e-9)

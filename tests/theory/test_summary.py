@@ -68,7 +68,7 @@ def test_unknown_constants_are_said_to_be(capsys):
         ({"regularization": -1.0}, "regularization must be a finite number above 0"),
         ({"lipschitz": (-1.0, 1.0)}, "reward must be a finite number of at least 0, got -1.0"),
         ({"kernel": "tricube"}, "kernel: tricube is outside the theory; use gaussian, compact, krl.kernels"),
-        ({"env_id": "kernelrl/Nowhere-v0"}, "env: there is no environment 'kernelrl/Nowhere-v0'"),
+        ({"env_id": "kernelrl/Nowhere-v0"}, 'env: there is no environment "kernelrl/Nowhere-v0"'),
         ({"env_id": "CartPole-v1"}, "covering number of an unbounded box is infinite"),
         ({"env_id": "FrozenLake-v1"}, "states must be a Box and actions Discrete"),
     ],

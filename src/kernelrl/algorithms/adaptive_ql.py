@@ -34,11 +34,14 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
+from kernelrl.algorithms.opt_ql import kept
 from kernelrl.core.buckets import check_memory, lengthen, more
 from kernelrl.core.compile import inner
 from kernelrl.core.fields import Field, checks, require
 from kernelrl.core.optimism import Optimism, bonus_at
+from kernelrl.core.units import Units, after_end, learnt
 
 __all__ = ["AdaptiveTrees", "leaves", "new_adaptive_ql"]
 
@@ -53,6 +56,7 @@ class AdaptiveSettings(NamedTuple):
     actions: int  # A
     split_first: bool
     random_ties: bool
+    units: Units
     low: np.ndarray  # (d,)
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
     optimism: Optimism
@@ -89,11 +93,11 @@ def check_trees(where, model):
     require((model.balls[:used, VISITS] >= 0.0).all(), f"{where}balls", "visits are negative")
 
 
-def new_adaptive_ql(horizon, actions, split_first, random_ties, low, high, optimism, stream):
+def new_adaptive_ql(horizon, actions, split_first, random_ties, units, low, high, optimism, stream):
     """The state before any data, for states in the box [low, high] (d,)."""
     width = high - low
     inverse = np.where(width > 0, 1.0 / np.where(width > 0, width, 1.0), 0.0)
-    settings = AdaptiveSettings(horizon, actions, split_first, random_ties, low.copy(), inverse, optimism)
+    settings = AdaptiveSettings(horizon, actions, split_first, random_ties, units, low.copy(), inverse, optimism)
     roots = horizon * actions
     room = roots + 4 * horizon * 2**low.size
     check_memory((room, 3))
@@ -115,6 +119,21 @@ def has_room_adaptive(model):
 def grow_adaptive(model):
     room = more(model.child.size)
     return model._replace(child=lengthen(model.child, room, 0, -1), balls=lengthen(model.balls, room, 0))
+
+
+@rescaled.implement_plain(AdaptiveTrees)
+def rescale_adaptive(model, settings, keep):
+    roots = settings.horizon * settings.actions
+    step = np.zeros(model.child.size, np.int64)  # that each ball belongs to
+    step[:roots] = np.repeat(np.arange(settings.horizon), settings.actions)
+    for ball in range(int(model.used[0])):  # children have higher numbers than what they came from
+        first = int(model.child[ball])
+        if first >= 0:
+            step[first : first + 2**settings.low.size] = step[ball]
+    keep = kept(model.settings.units, settings.units, keep)
+    cap, balls = settings.optimism.cap[step], model.balls.copy()
+    balls[:, VALUE] = cap - keep * (cap - balls[:, VALUE])
+    return model._replace(settings=settings, balls=balls)
 
 
 @begin_episode.implement(AdaptiveTrees)
@@ -178,8 +197,10 @@ def choose_adaptive(model, state, h):
 @observe.implement(AdaptiveTrees, inline=True)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
-    G = reward
-    if h + 1 < H and not terminated:
+    G = learnt(settings.units, reward)
+    if terminated:
+        G += after_end(settings.units, H, h)
+    elif h + 1 < H:
         locate(settings, next_state, model.buffer[1])
         values_at(model, model.buffer[1], h + 1, model.scratch)
         G += min(settings.optimism.cap[h + 1], largest(model.scratch))

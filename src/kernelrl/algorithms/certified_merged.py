@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelrl.algorithms.interface import begin_episode
-from kernelrl.algorithms.kernel_merged import KernelMerged, copy, look_up
+from kernelrl.algorithms.kernel_merged import KernelMerged, look_up
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.groups import smooth
-from kernelrl.core.merged import lower_bonus_of
+from kernelrl.core.merged import after_samples, lower_bonus_of
 from kernelrl.core.representatives import list_of, square_to
 from kernelrl.core.samples import pool
 
@@ -49,7 +49,7 @@ def plan_lower(model, W, T, V, Q):
     U, places = merged.reps.number[0], W.size
     for h in range(H - 1, -1, -1):
         p = pool(settings, h)
-        copy(merged.rewards[p].reshape(places), W.reshape(places), U * W.shape[1])
+        after_samples(settings, merged, h, W.reshape(places))
         if h + 1 < H:
             look_up(model, p, V, U, W.reshape(places))
         smooth(model.groups, W, T)

@@ -30,9 +30,11 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.bonuses import count_sample
 from kernelrl.core.buckets import (
+    SIZE,
     WIDTH,
     Buckets,
     add_point,
@@ -41,6 +43,7 @@ from kernelrl.core.buckets import (
     found,
     grow_buckets,
     lengthen,
+    lists_of,
     more,
     near,
     new_buckets,
@@ -60,11 +63,13 @@ from kernelrl.core.samples import (
     append_sample,
     grow_samples,
     has_next,
+    lone_target,
     new_samples,
     pool,
     row,
     sample_room,
 )
+from kernelrl.core.units import mapped
 
 __all__ = ["GreedyExact", "new_greedy_exact"]
 
@@ -76,18 +81,19 @@ class GreedyExact(NamedTuple):
     samples: Samples
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     S: Buckets  # states by pool and action
-    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least=-1, most="H+1")]  # r + V_{h+1}(y)
+    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least="Least", most="Most")]  # r + V_{h+1}(y)
     Y: Buckets  # next states by pool
-    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]  # V_h(y)
+    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]  # V_h(y)
     # slot of the sample in S
     sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
-    # its reward
+    # its reward, in the environment's units
     reward: Annotated[np.ndarray, Field("Y.chunks Y.width", of="Y", least="Lowest", most="Highest")]
     cones: Buckets  # states whose target lowered V_h, by step
     # targets Ṽ
-    height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least=-1, most="H+1")]
-    lowest: Annotated[np.ndarray, Field("cones.chunks", infinite=True, least=-1, fill=np.inf)]  # the lowest of them
-    floor: Annotated[np.ndarray, Field("H", infinite=True, least=-1)]  # the lowest target of each step
+    height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least="Least", most="Most")]
+    # the lowest of them
+    lowest: Annotated[np.ndarray, Field("cones.chunks", infinite=True, least="Least", fill=np.inf)]
+    floor: Annotated[np.ndarray, Field("H", infinite=True, least="Least")]  # the lowest target of each step
     # an embedded state, an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
     # slot of the last sample's next state, or -1, and its step
@@ -145,6 +151,40 @@ def grow_greedy(model):
             lowest=lengthen(model.lowest, chunks, 0, np.inf),
         )
     return model
+
+
+@rescaled.implement_plain(GreedyExact)
+def rescale_greedy(model, settings, keep):
+    H, old, new = settings.horizon, model.settings.units, settings.units
+    stationary, Y = settings.stationary, model.Y
+
+    def lowered(values, left):
+        known = np.isfinite(values)  # infinite where there is nothing
+        return np.where(known, left - keep * (left - np.where(known, values, 0.0)), values)
+
+    # How many steps are left at the values of each row, or of each chunk.
+    rows = (H - np.arange(H))[:, None, None]
+    left = rows if stationary else (H - lists_of(Y))[None, :, None]
+    V = lowered(model.V, left)
+    by_cone = H - lists_of(model.cones)
+    # What G holds counts the sample's own step, too; of a sample without next state the reward alone changes units.
+    left = rows if stationary else (H - lists_of(model.S) // settings.actions)[None, :, None]
+    G = (model.G / old.factor + (old.low - new.low) * left) * new.factor
+    y = np.flatnonzero(np.arange(WIDTH) < Y.chain[SIZE][:, None])
+    s, reward = model.sample.reshape(-1)[y], model.reward.reshape(-1)[y]
+    for r in range(len(G)):
+        if r + 1 < H or not stationary:
+            following = V[r + 1 if stationary else 0].reshape(-1)[y]
+            G[r].reshape(-1)[s] = (reward - new.low) * new.factor + following
+    model.memo[:] = -1.0
+    return model._replace(
+        settings=settings,
+        G=G,
+        V=V,
+        height=lowered(model.height, by_cone[:, None]),
+        lowest=lowered(model.lowest, by_cone),
+        floor=lowered(model.floor, H - np.arange(H)),
+    )
 
 
 @begin_episode.implement(GreedyExact)
@@ -227,7 +267,7 @@ def lower(model, u, h, target):
             if value < V[chunk, place]:
                 V[chunk, place] = value
                 s = model.sample[chunk, place]
-                G[s // WIDTH, s % WIDTH] = model.reward[chunk, place] + value
+                G[s // WIDTH, s % WIDTH] = mapped(settings.units, model.reward[chunk, place]) + value
 
 
 @observe.implement(GreedyExact)
@@ -241,7 +281,8 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     count_sample(settings, h)
     s = add_point(model.S, action_list(settings, h, action), u)
     for r in range(model.G.shape[0]):
-        model.G[r, s // WIDTH, s % WIDTH] = reward
+        level = r if settings.stationary else h
+        model.G[r, s // WIDTH, s % WIDTH] = lone_target(settings, level, reward, terminated)
     model.arrival[0] = -1
     if not has_next(settings, h, terminated):
         return
@@ -253,7 +294,7 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     for level in range(first, last + 1):
         value = value_at(model.settings, model.cones, model.height, model.lowest, model.floor, v, level)
         model.V[row(settings, level), y // WIDTH, y % WIDTH] = value
-        model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = reward + value
+        model.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = mapped(settings.units, reward) + value
 
 
 @read_q.implement(GreedyExact)

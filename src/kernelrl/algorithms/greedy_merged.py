@@ -32,6 +32,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.buckets import check_memory, lengthen
 from kernelrl.core.compile import inner
@@ -47,6 +48,7 @@ from kernelrl.core.merged import (
     grow_merged,
     join,
     locate,
+    lost_of,
     merged_room,
     new_merged,
     note_start,
@@ -55,8 +57,8 @@ from kernelrl.core.merged import (
 )
 from kernelrl.core.metrics import embed
 from kernelrl.core.representatives import find_or_add, list_of, square_to
-from kernelrl.core.samples import Settings, has_next, pool
-from kernelrl.core.transitions import pass_back, sum_missing
+from kernelrl.core.samples import Settings, has_next, lone_target, pool
+from kernelrl.core.transitions import entries_of, pass_back, sum_missing
 
 __all__ = ["GreedyMerged", "new_greedy_merged"]
 
@@ -68,7 +70,7 @@ class GreedyMerged(NamedTuple):
     merged: Merged
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
-    V: Annotated[np.ndarray, Field("H U", least=-1, most="H+1")]
+    V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
     # an embedded state, an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
@@ -114,6 +116,23 @@ def grow_greedy_merged(model):
     )
 
 
+@rescaled.implement_plain(GreedyMerged)
+def rescale_greedy_merged(model, settings, keep):
+    merged, caps = model.merged, settings.caps[:, None]
+    V = caps - keep * (caps - model.V)
+    W, units = np.zeros_like(model.W), settings.units
+    entries = [entries_of(merged.transitions, p) for p in range(len(merged.N))]
+    for h in range(settings.horizon):
+        p = min(h, len(entries) - 1)  # one pool, or one per step
+        after = units.nothing * (settings.horizon - h - 1)
+        W[h] = (merged.rewards[p] - units.low * merged.N[p]) * units.factor + after * merged.ended[p]
+        if h + 1 < settings.horizon:
+            y, pairs, counts = entries[p]
+            np.add.at(W[h].reshape(-1), pairs, counts * V[h + 1, y])
+    model.memo[:] = -1.0
+    return model._replace(settings=settings, V=V, W=W)
+
+
 @begin_episode.implement(GreedyMerged)
 def begin_greedy_merged(model):
     return None
@@ -134,7 +153,7 @@ def targets_of(model, u, h, q):
     for a in range(q.size):
         T, C = model.smoothed[0, u, a], merged.C[p, u, a]
         if not merged.hindsight:
-            T -= merged.lost[p, u, a]
+            T -= lost_of(settings, merged, h, u, a)
             if h + 1 < settings.horizon:
                 T -= model.smoothed[1, u, a]
         q[a] = T / C + bonus_of(settings, merged, h, u, a, C)
@@ -239,11 +258,11 @@ def observe_greedy_merged(model, state, action, reward, next_state, h, terminate
     embed(settings.space, next_state, x)
     v = representative(model, x)
     alive = has_next(settings, h, terminated)
-    add_transition(settings, merged, h, u, action, reward, v if alive else -1)
+    add_transition(settings, merged, h, u, action, reward, v if alive else -1, terminated)
     first, last = (0, H - 1) if settings.stationary else (h, h)
     for level in range(first, last + 1):
         value = model.V[level + 1, v] if alive and level + 1 < H else 0.0
-        model.W[level, u, action] += reward + value
+        model.W[level, u, action] += lone_target(settings, level, reward, terminated) + value
 
 
 @read_q.implement(GreedyMerged)

@@ -26,6 +26,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.algorithms.ucbvi import CountSettings, pool_of
 from kernelrl.core.compile import inner
@@ -52,7 +53,7 @@ class GridGreedyUCBVI(NamedTuple):
     settings: CountSettings
     counts: Counts
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    V: Annotated[np.ndarray, Field("H+1 X", least=-1, most="H+1")]
+    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
     # cell, step and number of transitions of the last choice
     memo: Annotated[np.ndarray, Field("3", np.int64, scratch=True, fill=-1)]
@@ -66,9 +67,9 @@ def check_greedy_ucbvi(where, model):
     check_lists(f"{where}counts.following", counts.first, counts.following[: counts.number[0]])
 
 
-def new_greedy_ucbvi(horizon, actions, stationary, random_ties, grid, optimism, stream):
+def new_greedy_ucbvi(horizon, actions, stationary, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, 0, random_ties, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, 0, False, random_ties, units, grid, optimism)
     counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
     V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
     return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
@@ -82,6 +83,13 @@ def has_room_greedy_ucbvi(model):
 @grow.implement_plain(GridGreedyUCBVI)
 def grow_greedy_ucbvi(model):
     return model._replace(counts=grow_counts(model.counts))
+
+
+@rescaled.implement_plain(GridGreedyUCBVI)
+def rescale_greedy_ucbvi(model, settings, keep):
+    cap = settings.optimism.cap[:, None]
+    model.memo[:] = -1
+    return model._replace(settings=settings, V=cap - keep * (cap - model.V))
 
 
 @begin_episode.implement(GridGreedyUCBVI)
@@ -98,7 +106,8 @@ def end_greedy_ucbvi(model):
 def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.counts, model.settings.actions, pool_of(model.settings, h), x, 0)
-    return targets(model.counts, model.settings.optimism, p, h, model.V[h + 1], q)
+    settings = model.settings
+    return targets(model.counts, settings.units, settings.optimism, p, h, model.V[h + 1], q, False)
 
 
 @choose.implement(GridGreedyUCBVI, inline=True)

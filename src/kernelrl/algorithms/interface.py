@@ -1,7 +1,8 @@
 """The verbs that every algorithm implements, each dispatched on the class of the algorithm's NamedTuple.
 
 An algorithm is a NamedTuple ("model") of settings and arrays, and a function for each verb below. `state` and
-`next_state` are float64 (d,), `h` counts steps from 0, actions are 0 … A-1, rewards are already mapped to [0, 1].
+`next_state` are float64 (d,), `h` counts steps from 0, actions are 0 … A-1, rewards are raw, in the environment's
+units. Read-outs are in mapped units (see `kernelrl.core.units`).
 The episode loop is (see `kernelrl.rollout`)
 
     begin_episode(model)
@@ -42,6 +43,7 @@ __all__ = [
     "read_q",
     "read_rows",
     "read_values",
+    "rescaled",
 ]
 
 HAS_ROOM, BEGIN, CHOOSE, OBSERVE, END, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
@@ -70,6 +72,14 @@ def has_room(model):
 @generic
 def grow(model):
     """A model with twice the room (plain Python, not compiled)."""
+
+
+@generic
+def rescaled(model, settings, keep):
+    """The model with all its data under `settings`, whose units of reward are others (plain Python, not compiled).
+
+    Values that only fall have `keep` times their distance from the cap; an algorithm that plans has planned again.
+    """
 
 
 @generic(from_python=via_perform(BEGIN))

@@ -28,6 +28,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
 from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
@@ -39,6 +40,7 @@ from kernelrl.core.merged import (
     JOINED,
     Merged,
     add_transition,
+    after_samples,
     bonus_of,
     capacity_of,
     clear,
@@ -46,6 +48,7 @@ from kernelrl.core.merged import (
     grow_merged,
     join,
     locate,
+    lost_of,
     merged_room,
     missing_entries,
     new_merged,
@@ -58,9 +61,9 @@ from kernelrl.core.rows import COLUMNS
 from kernelrl.core.samples import Settings, has_next, pool
 from kernelrl.core.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
 
-__all__ = ["KernelMerged", "copy", "look_up", "new_kernel_merged", "with_merged"]
+__all__ = ["KernelMerged", "look_up", "new_kernel_merged", "with_merged"]
 
-STATE, ACTION, NEXT, STEP, SEEN = range(5)  # of a pending sample; SEEN: how many representatives there were then
+STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a pending sample; SEEN: how many representatives there were
 PLANS, PLANNED, PENDING = range(3)
 
 
@@ -74,7 +77,7 @@ class KernelMerged(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
     plans: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", counts="waiting"))]
-    # STATE, ACTION, NEXT, STEP and SEEN of samples after the last plan
+    # STATE, ACTION, NEXT, STEP, SEEN and ENDED of samples after the last plan
     pending: Annotated[
         np.ndarray,
         Rows(
@@ -83,12 +86,15 @@ class KernelMerged(NamedTuple):
             Field("waiting", index="U", none=True),
             Field("waiting", index="H"),
             Field("waiting", most="U"),
+            Field("waiting", most=1),
         ),
     ]
-    pending_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
+    pending_reward: Annotated[
+        np.ndarray, Field("waiting", least="Lowest", most="Highest")
+    ]  # in the environment's units
     W: Annotated[np.ndarray, Field("H U Columns")]
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
-    V: Annotated[np.ndarray, Field("H U", least=-1, most="H+1")]
+    V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     inverse: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # 1/C and 1/√C
     smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
     # an embedded state, an embedded next state, Q of each action
@@ -129,7 +135,7 @@ def with_merged(settings, stream, merged):
     check_memory((H, U, columns))
     model = KernelMerged(
         settings, merged, new_groups(U, columns), new_flat(), stream,
-        np.zeros(3, np.int64), np.zeros((5, H), np.int64), np.zeros(H),
+        np.zeros(3, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
         np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, U, columns)),
         np.zeros((2, U, columns)), np.zeros((3, max(merged.reps.points.shape[1], settings.actions))),
     )  # fmt: skip
@@ -175,6 +181,15 @@ def grow_kernel_merged(model):
     )
 
 
+@rescaled.implement_plain(KernelMerged)
+def rescale_kernel_merged(model, settings, keep):
+    model = model._replace(settings=settings)
+    plans, model.plans[PLANS] = int(model.plans[PLANS]), 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
+    model.plans[PLANS] = plans + 1
+    return model
+
+
 # ------------------------------------------------------------------------------------------------------------ planning
 
 
@@ -187,7 +202,7 @@ def take_in(model):
             join(settings, merged, u)
         add_transition(
             settings, merged, model.pending[STEP, t], model.pending[STATE, t], model.pending[ACTION, t],
-            model.pending_reward[t], model.pending[NEXT, t],
+            model.pending_reward[t], model.pending[NEXT, t], model.pending[ENDED, t] != 0,
         )  # fmt: skip
     for u in range(merged.clock[JOINED], merged.reps.number[0]):
         join(settings, merged, u)
@@ -200,13 +215,6 @@ def invert(C, inverse, n):
     for i in range(n):
         inverse[0, i] = 1.0 / C[i]
         inverse[1, i] = math.sqrt(inverse[0, i])
-
-
-@inner
-def copy(source, target, n):
-    """target[:n] = source[:n]."""
-    for i in range(n):
-        target[i] = source[i]
 
 
 @inner
@@ -252,12 +260,14 @@ def plan(model):
         if h == H - 1 or not settings.stationary:
             invert(merged.C[p].reshape(places), inverse, n)
         W = model.W[h].reshape(places)
-        copy(merged.rewards[p].reshape(places), W, n)
+        after_samples(settings, merged, h, W)
         if h + 1 < H:
             look_up(model, p, model.V[h + 1], U, W)
         smooth(model.groups, model.W[h], model.smoothed[0])
         if not merged.hindsight:
-            subtract(flat, merged.lost[p].reshape(places), n)
+            for u in range(U):
+                for a in range(settings.actions):
+                    model.smoothed[0, u, a] -= lost_of(settings, merged, h, u, a)
             if h + 1 < H:
                 for u in range(U):
                     sum_missing(merged.missing, p, u, model.V[h + 1], model.smoothed[1])
@@ -425,6 +435,7 @@ def observe_kernel_merged(model, state, action, reward, next_state, h, terminate
     model.pending[STATE, t], model.pending[ACTION, t], model.pending[STEP, t] = u, action, h
     model.pending[NEXT, t] = v if has_next(settings, h, terminated) else -1
     model.pending[SEEN, t] = merged.reps.number[0]
+    model.pending[ENDED, t] = terminated
     model.pending_reward[t] = reward
     replan = settings.replan
     if replan == EACH_STEP or (replan == DOUBLING and has_doubled(model, u, h, action)):

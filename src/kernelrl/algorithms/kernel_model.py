@@ -44,13 +44,13 @@ class KernelExact(NamedTuple):
     ]
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     S: Buckets  # states by pool and action
-    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least=-1, most="H+1")]  # r + P
+    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least="Least", most="Most")]  # r + P
     # number of the sample in `samples`
     number: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="N", fill=0)]
     Y: Buckets  # next states by pool
-    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]  # V_h(y)
+    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]  # V_h(y)
     # V_h(y) as it was passed on
-    P: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]
+    P: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]
     fresh: Annotated[np.ndarray, Field("rows Y.chunks", np.bool_)]  # V may differ from P
     # slot of the sample in S
     sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
@@ -63,12 +63,12 @@ class KernelExact(NamedTuple):
     tip: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="Y", none=True, fill=-1)]
     # Interpolation only, see `kernelrl.core.cones`:
     # min(R_h, Q̃) as M knows it
-    height: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", least=-1, most="H+1")]
+    height: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", least="Least", most="Most")]
     slack: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S")]
     # int32, like owner and links, of which there are many
     first: Annotated[np.ndarray, Field("levels S.chunks S.width", np.int32, of="S", index="Y", none=True, fill=-1)]
     # min(R_h, lowest cone) at y
-    M: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", of="Y", least=-1, most="H+1")]
+    M: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", of="Y", least="Least", most="Most")]
     # slot of that cone in S, or -1
     owner: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", np.int32, of="Y", index="S", none=True, fill=0)]
     links: Annotated[np.ndarray, Field("actions rows 2 Y.chunks Y.width", np.int32, of="Y", index="Y", none=True)]

@@ -20,7 +20,8 @@ from kernelrl.core.estimates import (
     row_sums_at,
     spread_at,
 )
-from kernelrl.core.samples import ACTION, STEP, TERMINATED, action_list, has_next, pool, row
+from kernelrl.core.samples import ACTION, STEP, TERMINATED, action_list, has_next, lone_target, pool, row
+from kernelrl.core.units import mapped
 
 __all__ = ["plan"]
 
@@ -102,7 +103,8 @@ def add_sample(model, t):
     settings, samples, H = model.settings, model.samples, model.settings.horizon
     h, a = samples.labels[STEP, t], samples.labels[ACTION, t]
     u, v = samples.states[0, t], samples.states[1, t]
-    alive = has_next(settings, h, samples.labels[TERMINATED, t] != 0)
+    terminated = samples.labels[TERMINATED, t] != 0
+    alive = has_next(settings, h, terminated)
     rows = model.G.shape[0]
     sums, targets = model.scratch[3, :rows], model.scratch[4, :rows]
     before = arrival(model, u, h)
@@ -116,7 +118,9 @@ def add_sample(model, t):
     first, last = (0, H - 1) if settings.stationary else (h, h)
     for level in range(first, last + 1):
         r = row(settings, level)
-        targets[r] = samples.reward[t] + (np.float64(H - level - 1) if alive else 0.0)
+        targets[r] = lone_target(settings, level, samples.reward[t], terminated)
+        if alive:
+            targets[r] += np.float64(H - level - 1)
         model.G[r, s // WIDTH, s % WIDTH] = targets[r]
         if settings.interpolate:
             model.height[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
@@ -179,7 +183,7 @@ def pass_on(model, h, count):
         value = V[y // WIDTH, y % WIDTH]
         changes[model.samples.labels[ACTION, t]] += value - P[y // WIDTH, y % WIDTH]
         P[y // WIDTH, y % WIDTH] = value
-        model.G[r, s // WIDTH, s % WIDTH] = model.samples.reward[t] + value
+        model.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, model.samples.reward[t]) + value
         place = t
     if place >= 0:
         carry(model, place, h, changes)

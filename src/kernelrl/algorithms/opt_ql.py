@@ -29,13 +29,15 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.compile import inner
 from kernelrl.core.fields import Field
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
+from kernelrl.core.units import Units, after_end, learnt
 
-__all__ = ["GridOptQL", "new_opt_ql"]
+__all__ = ["GridOptQL", "kept", "new_opt_ql"]
 
 
 class OptQLSettings(NamedTuple):
@@ -44,6 +46,7 @@ class OptQLSettings(NamedTuple):
     horizon: int  # H
     after: bool  # the bonus comes after the update
     random_ties: bool
+    units: Units
     grid: Grid
     optimism: Optimism
 
@@ -58,9 +61,9 @@ class GridOptQL(NamedTuple):
     E: Annotated[np.ndarray, Field("steps cells actions")]  # Q without the bonus; empty if the bonus is in the target
 
 
-def new_opt_ql(horizon, actions, after, random_ties, grid, optimism, stream):
+def new_opt_ql(horizon, actions, after, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = OptQLSettings(horizon, after, random_ties, grid, optimism)
+    settings = OptQLSettings(horizon, after, random_ties, units, grid, optimism)
     shape = (horizon, grid.cells, actions)
     Q = np.empty(shape)
     Q[:] = optimism.cap[:-1, None, None]
@@ -75,6 +78,25 @@ def has_room_opt_ql(model):
 @grow.implement_plain(GridOptQL)
 def grow_opt_ql(model):
     return model
+
+
+def kept(old, new, keep):
+    """`keep`, but 1 where all that has been learnt is right for any range [0, x] (see `core.units`)."""
+    return 1.0 if old.empty and new.low == 0.0 else keep
+
+
+@rescaled.implement_plain(GridOptQL)
+def rescale_opt_ql(model, settings, keep):
+    keep = kept(model.settings.units, settings.units, keep)
+    cap = settings.optimism.cap[:-1, None, None]
+    if not settings.after:
+        return model._replace(settings=settings, Q=cap - keep * (cap - model.Q))
+    E = cap - keep * (cap - model.E)
+    N, optimism = np.maximum(model.N, 1.0), settings.optimism
+    bonus = np.minimum(
+        optimism.limit[:, None, None], optimism.root / np.sqrt(N) + optimism.share[:, None, None] / N
+    )  # fmt: skip
+    return model._replace(settings=settings, E=E, Q=np.where(model.N > 0.0, E + bonus, model.Q))
 
 
 @begin_episode.implement(GridOptQL)
@@ -102,8 +124,10 @@ def choose_opt_ql(model, state, h):
 def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     settings = model.settings
     x, H = cell_of(settings.grid, state), settings.horizon
-    G = reward
-    if h + 1 < H and not terminated:
+    G = learnt(settings.units, reward)
+    if terminated:
+        G += after_end(settings.units, H, h)
+    elif h + 1 < H:
         G += value_of(model, cell_of(settings.grid, next_state), h + 1)
     n = model.N[h, x, action] + 1.0
     model.N[h, x, action] = n

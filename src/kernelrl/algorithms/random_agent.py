@@ -18,6 +18,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.fields import Field
 from kernelrl.core.stream import index_below
@@ -40,6 +41,11 @@ def has_room_uniform(model):
 
 @grow.implement_plain(Uniform)
 def grow_uniform(model):
+    return model
+
+
+@rescaled.implement_plain(Uniform)
+def rescale_uniform(model, settings, keep):
     return model
 
 

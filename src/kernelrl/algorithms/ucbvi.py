@@ -9,9 +9,19 @@ bonuses). The plan is made in `begin_episode` from all data before it ("episode"
 or only when the visits of the pair just observed have reached twice what they were in the last plan ("doubling"; so on
 a pair's first visit). Choices and read-outs, counts included, are those of the last plan.
 
-Nothing is computed anew that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
+With `minimum`, as the paper's algorithm 2 has it, the Q_h of a pair that was tried is at most that of the plan before:
+
+    Q_h(x, a) ← min(Q_h(x, a), r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)))
+
+where "before" a pair's first plan is the value of a pair never tried. The paper takes Q_h no higher than the cap, too;
+here only V_h is capped. That gives the same V_h, and among actions at the cap, which the paper leaves open, it chooses
+the one of the highest Q_h.
+
+Nothing is computed again that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
 since the last plan and the cells from which a cell was reached whose V_{h+1} has changed. The result is that of a full
-plan, to the last bit.
+plan, to the last bit. This holds with `minimum`, too: at any other cell r̂ + P̂V_{h+1} + B_h is the number T that it was
+when the cell was last computed, and the Q_h held since then is min(…, T), so min(Q_h, T) = Q_h. For the same reason
+planning twice on the same data changes nothing.
 """
 
 from typing import Annotated, NamedTuple
@@ -31,6 +41,7 @@ from kernelrl.algorithms.interface import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
 from kernelrl.core.compile import inner
 from kernelrl.core.counts import (
@@ -49,8 +60,9 @@ from kernelrl.core.counts import (
 from kernelrl.core.fields import Field, check_lists, checks, require
 from kernelrl.core.grid import Grid, cell_of
 from kernelrl.core.optimism import Optimism, bonus_at
+from kernelrl.core.units import Units
 
-__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of"]
+__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of", "queue_all"]
 
 EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
 
@@ -62,7 +74,9 @@ class CountSettings(NamedTuple):
     actions: int  # A
     stationary: bool
     replan: int
+    minimum: bool
     random_ties: bool
+    units: Units
     grid: Grid
     optimism: Optimism
 
@@ -74,7 +88,7 @@ class GridUCBVI(NamedTuple):
     counts: Counts
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
-    V: Annotated[np.ndarray, Field("H+1 X", least=-1, most="H+1")]
+    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
     plans: Annotated[np.ndarray, Field("1", np.int64)]  # number of plans
     # first block of the cells from which a cell was reached, or -1
@@ -95,9 +109,9 @@ def check_ucbvi(where, model):
         require(same, f"{where}queue", "it is not the cells that are marked as queued")
 
 
-def new_ucbvi(horizon, actions, stationary, replan, random_ties, grid, optimism, stream):
+def new_ucbvi(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, replan, random_ties, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism)
     X, pools = grid.cells, 1 if stationary else horizon
     Q = np.empty((horizon, X, actions))
     Q[:] = untried(optimism)[:, None, None]
@@ -118,6 +132,31 @@ def has_room_ucbvi(model):
 @grow.implement_plain(GridUCBVI)
 def grow_ucbvi(model):
     return model._replace(counts=grow_counts(model.counts))
+
+
+def queue_all(model):
+    """Have the next plan compute every visited cell."""
+    counts, pools = model.counts, model.N.shape[0]
+    for h in range(model.settings.horizon):
+        pool = min(h, pools - 1)
+        cells = counts.cells[pool, : counts.visited[pool]]
+        model.queue[h, : cells.size] = cells
+        model.queued[h] = False
+        model.queued[h, cells] = True
+        model.length[h] = cells.size
+
+
+@rescaled.implement_plain(GridUCBVI)
+def rescale_ucbvi(model, settings, keep):
+    model = model._replace(settings=settings)
+    if settings.minimum:  # what bounds the next plan; a pair not tried in the last one has the same Q in all units
+        cap = settings.optimism.cap[:-1, None, None]
+        model.Q[:] = np.where(model.N > 0, cap - keep * (cap - model.Q), model.Q)
+    queue_all(model)
+    plans, model.plans[0] = int(model.plans[0]), 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
+    model.plans[0] = plans + 1
+    return model
 
 
 @inner
@@ -153,9 +192,9 @@ def plan_step(model, h):
         x = np.int64(model.queue[h, i])
         model.queued[h, x] = False
         p = pair_of(counts, settings.actions, pool, x, 0)
-        value = min(
-            settings.optimism.cap[h], targets(counts, settings.optimism, p, h, model.V[h + 1], model.Q[h, x])
-        )  # fmt: skip
+        V, Q = model.V[h + 1], model.Q[h, x]
+        best = targets(counts, settings.units, settings.optimism, p, h, V, Q, settings.minimum)
+        value = min(settings.optimism.cap[h], best)
         if value != model.V[h, x]:
             model.V[h, x] = value
             if h > 0:

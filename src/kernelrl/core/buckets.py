@@ -42,6 +42,7 @@ __all__ = [
     "lanes",
     "lengthen",
     "list_of_slots",
+    "lists_of",
     "more",
     "near",
     "near_too",
@@ -227,6 +228,17 @@ def lengthen(array, length, axis, fill=0):
     longer = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)  # zeros take no memory yet
     longer[(slice(None),) * axis + (slice(old),)] = array
     return longer
+
+
+def lists_of(buckets):
+    """The list (chunks,) that each chunk belongs to, -1 for those not in use. Plain Python."""
+    lists = np.full(number_of_chunks(buckets), -1, np.int64)
+    chunk, owner = buckets.ends[HEAD, :, -1], np.arange(buckets.ends.shape[1])
+    while (there := chunk >= 0).any():
+        chunk, owner = chunk[there], owner[there]
+        lists[chunk] = owner
+        chunk = buckets.chain[SIBLING, chunk]
+    return lists
 
 
 @compiled

@@ -21,7 +21,19 @@ from kernelrl.core.buckets import WIDTH, Buckets, add_point, new_buckets, number
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.estimates import row_sums_at, spread_at
 from kernelrl.core.interpolation import cones_at
-from kernelrl.core.samples import ACTION, STEP, TERMINATED, Samples, Settings, action_list, has_next, pool, row
+from kernelrl.core.samples import (
+    ACTION,
+    STEP,
+    TERMINATED,
+    Samples,
+    Settings,
+    action_list,
+    has_next,
+    lone_target,
+    pool,
+    row,
+)
+from kernelrl.core.units import mapped
 
 __all__ = ["Certified", "bound_targets", "bound_values", "bounds_at", "fill_certified", "new_certified"]
 
@@ -67,8 +79,10 @@ def fill_certified(certified):
         certified.slot[t] = s
         count_sample(certified.settings, samples.labels[STEP, t])
         for r in range(G.shape[0]):
+            h = r if certified.settings.stationary else samples.labels[STEP, t]
+            ended = samples.labels[TERMINATED, t] != 0
             for side in range(2):
-                G[r, side, s // WIDTH, s % WIDTH] = samples.reward[t]
+                G[r, side, s // WIDTH, s % WIDTH] = lone_target(certified.settings, h, samples.reward[t], ended)
 
 
 @compiled
@@ -117,8 +131,9 @@ def bound_values(certified, h, first, last):
             continue
         upper, lower = bounds(certified, samples.states[1, t], h)
         s, r = certified.slot[t], row(settings, h - 1)
-        certified.G[r, UPPER, s // WIDTH, s % WIDTH] = samples.reward[t] + upper
-        certified.G[r, LOWER, s // WIDTH, s % WIDTH] = samples.reward[t] + lower
+        reward = mapped(settings.units, samples.reward[t])
+        certified.G[r, UPPER, s // WIDTH, s % WIDTH] = reward + upper
+        certified.G[r, LOWER, s // WIDTH, s % WIDTH] = reward + lower
 
 
 @compiled

@@ -1,8 +1,9 @@
 """How functions are compiled, and how one verb serves every algorithm and environment.
 
-`compiled` is numba's `njit`, cached on disk under a key made of all sources that hold compiled code. numba's own cache
-looks only at the file a function is written in, so a cached caller would go on using the old version of a function that
-another module changed; here any change to any of those files starts a fresh cache.
+`compiled` is numba's `njit`, kept on disk (`code_cache`) under a key made of all that is compiled: a directory named by
+the sources of the package that hold compiled code, and in it a file named by the signature and by a user's own
+functions and classes, where there are any (`code_key`). numba's own cache looks only at the file a function is written
+in, so a cached caller would go on using the old version of a function that another module changed.
 
 `generic` declares a verb that many classes implement: one function, dispatched on the class of its first argument
 (a NamedTuple). From Python that is a dict look-up; from compiled code an `overload`, resolved while compiling, so a
@@ -15,12 +16,20 @@ import functools
 import hashlib
 import inspect
 import os
+import sys
 from pathlib import Path
 
+import llvmlite
 import numba
-from numba.extending import overload
+import numpy as np
+from numba.extending import overload, register_jitable
 
-__all__ = ["SUMS", "cache_dir", "compiled", "generic", "inner"]
+from kernelrl.core import code_key
+from kernelrl.core.code_cache import CodeCache, adopt
+from kernelrl.core.inner_code import InnerCompiler
+
+__all__ = ["SUMS", "cache_dir", "compiled", "generic", "in_both", "inner", "keep"]
+
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE_COMPILED = ("core", "algorithms", "envs", "rollout.py")  # nothing elsewhere may be compiled
@@ -31,12 +40,14 @@ SUMS = {"reassoc", "nsz"}
 # Compiled code allocates no arrays, so it need not count references to them. Counting costs more than the work: two
 # atomic operations for each array of a NamedTuple, each time the tuple or a part of it is named.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
+INNER = {"pipeline_class": InnerCompiler}
 
 
 @functools.cache
 def cache_dir() -> Path:
     """The directory of this version's compiled code (not created here)."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
+    digest = hashlib.sha256(repr(versions).encode())
     places = [ROOT / name for name in WHERE_COMPILED]
     for file in sorted(file for place in places for file in (place.rglob("*.py") if place.is_dir() else [place])):
         digest.update(str(file.relative_to(ROOT)).encode())
@@ -55,14 +66,24 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False):
     if function is None:
         return functools.partial(compiled, fastmath=fastmath, cache=cache, inner=inner)
     options = {**OPTIONS, "fastmath": fastmath, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(cache_dir())
-    try:
-        return numba.njit(cache=cache and not inner, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    dispatcher = numba.njit(**options, **(INNER if inner else {}))(function)
+    if cache and not inner and not numba.config.DISABLE_JIT:
+        dispatcher._cache = CodeCache(function, options, cache_dir())
+    return dispatcher
 
 
 inner = functools.partial(compiled, inner=True)
+
+
+def in_both(function):
+    """A function that compiled code compiles into itself, and that Python runs as it is."""
+    return register_jitable(**OPTIONS)(function)
+
+
+def keep(function):
+    """Have a user's function, compiled with numba's own cache, kept in ours."""
+    if not numba.config.DISABLE_JIT:
+        adopt([function], cache_dir())
 
 
 def generic(declaration=None, *, from_python=None):
@@ -85,7 +106,7 @@ def generic(declaration=None, *, from_python=None):
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    for sources, options in ((called, OPTIONS), (inlined, {**OPTIONS, "forceinline": True})):
+    for sources, options in ((called, {**OPTIONS, **INNER}), (inlined, {**OPTIONS, "forceinline": True})):
         scope = {"sources": sources}
         exec(
             f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))",
@@ -93,11 +114,12 @@ def generic(declaration=None, *, from_python=None):
         )
         overload(verb, strict=False, jit_options=options)(scope["resolve"])
 
-    def implement(cls, cache=True, inline=False):
+    def implement(cls, inline=False):
         def register(function):
+            code_key.register(cls, declaration.__qualname__, inline, function)
             (inlined if inline else called)[cls] = function
             routed = from_python is not None and not numba.config.DISABLE_JIT
-            for_python[cls] = from_python if routed else compiled(function, cache=cache)
+            for_python[cls] = from_python if routed else compiled(function)
             return function
 
         return register

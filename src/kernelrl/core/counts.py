@@ -7,7 +7,7 @@ rewards, and how often each successor y followed. From them
 
 Successors lie in blocks of BLOCK places, chained. A place not in use repeats the block's first successor with n(y) = 0:
 it costs an addition of nothing, which is less than a branch that cannot be foreseen. A terminal successor is not
-stored: its value is 0.
+stored but counted: its value is that of `units`. Rewards are summed raw and mapped to [0, 1] when they are used.
 """
 
 import math
@@ -18,6 +18,7 @@ import numpy as np
 from kernelrl.core.buckets import check_memory, lengthen, more
 from kernelrl.core.compile import SUMS, compiled, inner
 from kernelrl.core.fields import Field, Rows, checks, require
+from kernelrl.core.units import after_end, mapped_sum
 
 __all__ = [
     "BLOCK",
@@ -35,13 +36,13 @@ __all__ = [
 ]
 
 BLOCK = 8
-VISITS, REWARD, INVERSE, WIDTH = range(4)
+VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
 
 
 class Counts(NamedTuple):
     """What was seen. A pair's number is (pool·X + x)·A + a."""
 
-    pairs: Annotated[np.ndarray, Field("Pairs 4", infinite=True)]  # n, sum of rewards, 1/n, root/√n
+    pairs: Annotated[np.ndarray, Field("Pairs 5", infinite=True)]  # n, sum of rewards (raw), 1/n, root/√n, terminations
     # first block of successors, or -1
     first: Annotated[np.ndarray, Field("Pairs", np.int32, index="blocks", none=True)]
     successor: Annotated[np.ndarray, Field("blocks 8", np.uint32, index="X")]  # y
@@ -56,7 +57,7 @@ class Counts(NamedTuple):
 @checks(Counts)
 def check_counts(where, counts):
     """The cells listed are those with visits, each once."""
-    require((counts.pairs[:, [VISITS, INVERSE, WIDTH]] >= 0.0).all(), f"{where}pairs", "an entry is negative")
+    require((counts.pairs[:, [VISITS, INVERSE, WIDTH, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative")
     pools, X = counts.cells.shape
     seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
     for pool in range(pools):
@@ -66,10 +67,10 @@ def check_counts(where, counts):
 
 def new_counts(pools, X, A, room):
     """No transitions, and `room` blocks for successors."""
-    check_memory((pools * X * A, 4))
+    check_memory((pools * X * A, 5))
     check_memory((room, BLOCK))
     return Counts(
-        np.zeros((pools * X * A, 4)), np.full(pools * X * A, -1, np.int32),
+        np.zeros((pools * X * A, 5)), np.full(pools * X * A, -1, np.int32),
         np.zeros((room, BLOCK), np.uint32), np.zeros((room, BLOCK)), np.full(room, -1, np.int32), np.zeros(2, np.int64),
         np.zeros((pools, X), np.int32), np.zeros(pools, np.int64),
     )  # fmt: skip
@@ -145,6 +146,8 @@ def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
     pair[REWARD] += r
     pair[INVERSE] = 1.0 / n
     pair[WIDTH] = root / math.sqrt(n)
+    if terminated:
+        pair[ENDED] += 1.0
     counts.number[1] += 1
     return not terminated and tally(counts, counts.first, p, y)
 
@@ -167,35 +170,48 @@ def untried(optimism):
 
 
 @inner
-def targets(counts, optimism, p, h, V, q):
-    """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest."""
+def total_of(counts, units, p, after, V):
+    """Σ m(r) + Σ V over the samples of pair `p`, for V (X,); a termination is worth `after`."""
+    pair = counts.pairs[p]
+    collected = mapped_sum(units, pair[REWARD], pair[VISITS]) + after * pair[ENDED]
+    return collected + expected(counts, np.int64(counts.first[p]), V)
+
+
+@inner
+def targets(counts, units, optimism, p, h, V, q, minimum):
+    """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest.
+
+    With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
+    """
     share, limit = optimism.share[h], optimism.limit[h]
+    after = after_end(units, optimism.share.size, h)
     best = 0.0
     for a in range(q.size):
         pair = counts.pairs[p + a]
         if pair[VISITS] == 0.0:
             q[a] = max(optimism.cap[h], min(limit, optimism.root + share))
         else:
-            total = pair[REWARD] + expected(counts, np.int64(counts.first[p + a]), V)
-            q[a] = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
+            total = total_of(counts, units, p + a, after, V)
+            target = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
+            q[a] = min(q[a], target) if minimum else target
         best = max(best, q[a])
     return best
 
 
 @compiled
-def plan_without_bonus(counts, V, Q):
+def plan_without_bonus(counts, units, V, Q):
     """Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h, into Q (H, X, A) and V (H+1, X), both zero before: the policy to deploy.
 
-    A pair never tried counts 0.
+    A pair never tried counts 0, the least there can be.
     """
     H, actions = Q.shape[0], Q.shape[2]
     for h in range(H - 1, -1, -1):
         pool = min(h, counts.visited.size - 1)  # one pool or one a step
+        after = after_end(units, H, h)
         for i in range(counts.visited[pool]):
             x = np.int64(counts.cells[pool, i])
             for a in range(actions):
                 p = pair_of(counts, actions, pool, x, a)
                 if counts.pairs[p, VISITS] > 0.0:
-                    total = counts.pairs[p, REWARD] + expected(counts, np.int64(counts.first[p]), V[h + 1])
-                    Q[h, x, a] = total * counts.pairs[p, INVERSE]
+                    Q[h, x, a] = total_of(counts, units, p, after, V[h + 1]) * counts.pairs[p, INVERSE]
                     V[h, x] = max(V[h, x], Q[h, x, a])

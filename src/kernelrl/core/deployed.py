@@ -13,7 +13,19 @@ from kernelrl.core.buckets import WIDTH, Buckets, add_point, new_buckets, payloa
 from kernelrl.core.compile import compiled
 from kernelrl.core.estimates import sums_at
 from kernelrl.core.metrics import embed
-from kernelrl.core.samples import ACTION, STEP, TERMINATED, Samples, Settings, action_list, has_next, pool, row
+from kernelrl.core.samples import (
+    ACTION,
+    STEP,
+    TERMINATED,
+    Samples,
+    Settings,
+    action_list,
+    has_next,
+    lone_target,
+    pool,
+    row,
+)
+from kernelrl.core.units import mapped
 
 __all__ = ["Deployed", "deployed_action", "new_deployed", "plan_deployed"]
 
@@ -49,7 +61,9 @@ def fill(deployed):
         s = add_point(deployed.S, which, samples.states[0, t])
         deployed.slot[t] = s
         for r in range(deployed.G.shape[0]):
-            deployed.G[r, s // WIDTH, s % WIDTH] = samples.reward[t]
+            h = r if deployed.settings.stationary else samples.labels[STEP, t]
+            ended = samples.labels[TERMINATED, t] != 0
+            deployed.G[r, s // WIDTH, s % WIDTH] = lone_target(deployed.settings, h, samples.reward[t], ended)
 
 
 @compiled
@@ -68,7 +82,7 @@ def plan_deployed(deployed, h, first, last):
             C, T = sums_at(settings, deployed.S, action_list(settings, h, a), samples.states[1, t], G)
             value = max(value, T / C)
         s = deployed.slot[t]
-        deployed.G[row(settings, h - 1), s // WIDTH, s % WIDTH] = samples.reward[t] + value
+        deployed.G[row(settings, h - 1), s // WIDTH, s % WIDTH] = mapped(settings.units, samples.reward[t]) + value
 
 
 @compiled

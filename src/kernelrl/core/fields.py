@@ -13,7 +13,7 @@ What an array may hold, besides having its type:
 
     index="U"           indices of things in use; with `none` also -1. `index="S"`, a part: see `indices_of`
     least, most         bounds: numbers or expressions of names, where a name stands for how many are in use; `Lowest`
-                        and `Highest` are the ends of the range of rewards
+                        and `Highest` are the ends of the range of rewards, `Least` and `Most` what values can be
     of="S"              the last axes are those of the things of part S, and only those in use count
     otherwise           integers from 0 to MOST, finite floats (with `infinite` also +∞), False and True
 

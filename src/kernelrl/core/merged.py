@@ -5,8 +5,9 @@ of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `trans
 
     C(u, a) = β + Σ_v w(u,v)·n(v,a),   T_h(u, a) = Σ_v w(u,v)·W_h(v,a),   W_h(v,a) = s(v,a) + Σ_y n(v,a,y)·V_{h+1}(y)
 
-give Q̃_h = T_h/C + B_h. No P̂ is ever stored: V is first looked up for each pair v, then smoothed over the neighbours of
-u. Counts are raw, so a new representative sees all earlier samples at once, and a new bandwidth loses none.
+(V_{h+1} after a termination is that of `units`, and s is mapped to [0, 1] when it is used) give Q̃_h = T_h/C + B_h. No
+P̂ is ever stored: V is first looked up for each pair v, then smoothed over the neighbours of u. Counts are raw, so a new
+representative sees all earlier samples at once, and a new bandwidth loses none.
 
 `hindsight=False` is what the authors' program does: a representative sees only samples that come after it. Then what
 it does not see is kept as (fractional) transitions of its own, `missing`, and subtracted from T.
@@ -63,10 +64,12 @@ from kernelrl.core.transitions import (
     new_missing,
     new_transitions,
 )
+from kernelrl.core.units import after_end, mapped_sum
 
 __all__ = [
     "Merged",
     "add_transition",
+    "after_samples",
     "bonus_of",
     "capacity_of",
     "clear",
@@ -74,6 +77,7 @@ __all__ = [
     "grow_merged",
     "join",
     "locate",
+    "lost_of",
     "lower_bonus_of",
     "merged_room",
     "missing_entries",
@@ -99,10 +103,11 @@ class Merged(NamedTuple):
     transitions: Transitions
     missing: Missing
     N: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # raw counts
-    rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards
+    rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
+    ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
     C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
-    # smoothed reward sums that a representative does not see
-    lost: Annotated[np.ndarray, Field("pools U? Columns", fill=0)]
+    # smoothed rewards, counts and ends that a representative does not see
+    lost: Annotated[np.ndarray, Field("3 pools U? Columns", fill=0)]
     birth: Annotated[np.ndarray, Field("U", np.int64)]  # number of samples before it
     # number of the latest sample of an action, from 1; 0: none
     latest: Annotated[np.ndarray, Field("pools A", np.int64)]
@@ -122,8 +127,9 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight
     check_memory((pools, U, columns))
     return Merged(
         bool(hindsight), bool(far_nearest), reps, new_transitions(pools, U), new_missing(pools, U, columns),
-        np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.full((pools, U, columns), settings.beta),
-        np.zeros((pools, 0 if hindsight else U, columns)), np.zeros(U, np.int64),
+        np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
+        np.full((pools, U, columns), settings.beta), np.zeros((3, pools, 0 if hindsight else U, columns)),
+        np.zeros(U, np.int64),
         np.zeros((pools, settings.actions), np.int64), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
         np.zeros((4, columns)), np.zeros((2 if settings.bonus >= JOINT else 0, pools, U, columns)),
     )  # fmt: skip
@@ -147,8 +153,9 @@ def grow_merged(merged, settings, samples, waiting=0):
         missing=grow_missing(merged.missing, U, missing_entries(merged, samples)),
         N=lengthen(merged.N, U, 1),
         rewards=lengthen(merged.rewards, U, 1),
+        ended=lengthen(merged.ended, U, 1),
         C=lengthen(merged.C, U, 1, settings.beta),
-        lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 1),
+        lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 2),
         birth=lengthen(merged.birth, U, 0),
         of=lengthen(merged.of, U, 0),
         moments=lengthen(merged.moments, U, 2),
@@ -206,7 +213,9 @@ def join(settings, merged, u):
                 if merged.hindsight:
                     merged.C[p, u, c] += w * merged.N[p, v, c]
                 else:
-                    merged.lost[p, u, c] += w * merged.rewards[p, v, c]
+                    merged.lost[0, p, u, c] += w * merged.rewards[p, v, c]
+                    merged.lost[1, p, u, c] += w * merged.N[p, v, c]
+                    merged.lost[2, p, u, c] += w * merged.ended[p, v, c]
     if settings.bonus >= JOINT:
         join_moments(settings, merged, u)
     if not merged.hindsight:
@@ -262,14 +271,16 @@ def lose(merged, u):
 
 
 @inner
-def add_transition(settings, merged, h, v, a, reward, y):
-    """Count a sample of step `h` at representative `v`; `y` is -1 where nothing can be collected after it."""
+def add_transition(settings, merged, h, v, a, reward, y, terminated):
+    """Count a sample of step `h` at representative `v`; `y` is -1 where no value is planned for what follows."""
     p = pool(settings, h)
     near, joined = merged.reps.weights, merged.clock[JOINED]
     merged.clock[SAMPLES] += 1
     merged.latest[p, a] = merged.clock[SAMPLES]
     merged.N[p, v, a] += 1.0
     merged.rewards[p, v, a] += reward
+    if terminated:
+        merged.ended[p, v, a] += 1.0
     start, end = list_of(near, v)
     for j in range(start, end):
         u = near.index[j]
@@ -282,6 +293,24 @@ def add_transition(settings, merged, h, v, a, reward, y):
     count_sample(settings, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
+
+
+@inner
+def after_samples(settings, merged, h, W):
+    """W_h(v, a) as far as no planned value is in it: mapped rewards and what terminations are worth; `W` is flat."""
+    p, n, units = pool(settings, h), merged.reps.number[0] * merged.C.shape[2], settings.units
+    after = after_end(units, settings.horizon, h)
+    rewards, N, ended = merged.rewards[p].reshape(W.size), merged.N[p].reshape(W.size), merged.ended[p].reshape(W.size)
+    for i in range(n):
+        W[i] = mapped_sum(units, rewards[i], N[i]) + after * ended[i]
+
+
+@inner
+def lost_of(settings, merged, h, u, a):
+    """What `after_samples` counts, smoothed at `u`, that representative `u` does not see."""
+    lost, p = merged.lost, pool(settings, h)
+    after = after_end(settings.units, settings.horizon, h)
+    return mapped_sum(settings.units, lost[0, p, u, a], lost[1, p, u, a]) + after * lost[2, p, u, a]
 
 
 @inner

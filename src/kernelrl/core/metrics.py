@@ -11,7 +11,7 @@ when it arrives; from then on only embeddings are compared.
 so they are kept apart and ρ_A appears nowhere.
 
 The compiled form of a metric (a "space") is a NamedTuple with three verbs. A user's own function makes a space class
-of its own, for which everything is compiled again in every process; the spaces here are served from the cache.
+of its own, for which everything is compiled once more, and again when the function has changed.
 """
 
 import functools
@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.core.compile import generic
+from kernelrl.checks import positive
+from kernelrl.core.compile import generic, keep
 
 __all__ = [
     "METRICS",
@@ -37,6 +38,8 @@ __all__ = [
     "space_of_fold",
     "squared_distances",
 ]
+
+UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
 
 
 @generic
@@ -134,10 +137,10 @@ def space_of_fold(function):
         for j in range(x.size):
             out[j] = out[j] * space.base.inverse_scale[j]
 
-    return implement_fold(FoldedSpace, embed_folded, cache=False)
+    return implement_fold(FoldedSpace, embed_folded)
 
 
-def implement_fold(cls, embed_function, cache):
+def implement_fold(cls, embed_function):
     """Give `cls`, a NamedTuple with a field `base`, its verbs: its own embedding and its base's distances."""
 
     def squared_folded(space, points, chunk, size, n, u, out):
@@ -149,10 +152,10 @@ def implement_fold(cls, embed_function, cache):
     def is_plane_folded(space, u):
         return is_plane(space.base, u)
 
-    is_plane.implement(cls, cache)(is_plane_folded)
-    embed.implement(cls, cache)(embed_function)
-    squared_distances.implement(cls, cache)(squared_folded)
-    gap_squared.implement(cls, cache)(gap_folded)
+    is_plane.implement(cls)(is_plane_folded)
+    embed.implement(cls)(embed_function)
+    squared_distances.implement(cls)(squared_folded)
+    gap_squared.implement(cls)(gap_folded)
     return cls
 
 
@@ -163,16 +166,16 @@ def space_of_function(function):
     class CustomSpace(NamedTuple):
         nothing: float
 
-    @is_plane.implement(CustomSpace, cache=False)
+    @is_plane.implement(CustomSpace)
     def is_plane_custom(space, u):
         return False
 
-    @embed.implement(CustomSpace, cache=False)
+    @embed.implement(CustomSpace)
     def embed_custom(space, x, out):
         for j in range(x.size):
             out[j] = x[j]
 
-    @squared_distances.implement(CustomSpace, cache=False)
+    @squared_distances.implement(CustomSpace)
     def squared_custom(space, points, chunk, size, n, u, out):
         for i in range(size):
             rho = function(u, points[chunk, :, i])
@@ -180,7 +183,7 @@ def space_of_function(function):
         for i in range(size, n):
             out[i] = math.inf
 
-    @gap_squared.implement(CustomSpace, cache=False)
+    @gap_squared.implement(CustomSpace)
     def gap_custom(space, box, chunk, u):
         return 0.0
 
@@ -214,10 +217,14 @@ class Lp:
             return np.ones(len(low))
         if self.scale == "box":
             widths = np.asarray(high, float) - np.asarray(low, float)
-            if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
+            unusable = np.flatnonzero(~((widths > 0) & (widths < UNBOUNDED)))
+            if unusable.size:
+                bounds = ", ".join(f"coordinate {j} goes from {low[j]:g} to {high[j]:g}" for j in unusable)
                 raise ValueError(
-                    'metric: scale="box" needs a state space that is bounded on every axis and wider than 0; '
-                    "give the scale as an array instead"
+                    'metric: scale="box" needs a state space that is bounded on every axis and wider than 0, but '
+                    f"{bounds} (counting from 0). Give a number for each of the {len(widths)} coordinates, "
+                    f"krl.metrics.Lp({self.p:g}, scale=[…]): how much each varies, such as the highest less the lowest "
+                    "value in a few episodes of random actions"
                 )
             return 1.0 / widths
         if len(self.scale) not in (1, len(low)):
@@ -236,10 +243,15 @@ class Lp:
 
 @dataclass(frozen=True)
 class Folded:
-    """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`."""
+    """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`.
+
+    States that the map makes one need not be worth the same. `defect` is the most by which Q* may differ between them,
+    at any step, in the environment's units of reward; the bonuses with guarantees need it, and 0 is a promise.
+    """
 
     map: Any
     metric: Any = Lp()
+    defect: float | None = None
     bounded = True
 
     def __post_init__(self):
@@ -247,6 +259,8 @@ class Folded:
         object.__setattr__(self, "metric", resolve_metric(self.metric))
         if not isinstance(self.metric, Lp):
             raise ValueError(f"Folded: metric must be an Lp metric, got {self.metric!r}")
+        if self.defect is not None:
+            object.__setattr__(self, "defect", positive("Folded: defect", self.defect, zero=True))
 
     def check(self, low, high):
         """Refuse a map that makes states that are no numbers."""
@@ -315,7 +329,7 @@ def some_states(low, high, number=24):
     return start * (1.0 - share) + end * share
 
 
-SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package, whose spaces are served from the cache
+SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package
 METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
 
 
@@ -324,6 +338,7 @@ def require_compiled(argument, function, form):
     import numba
 
     if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):
+        keep(function)
         return
     raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
 

@@ -33,6 +33,7 @@ __all__ = [
     "list_of",
     "nearest",
     "new_representatives",
+    "relist_cones",
     "representative_room",
     "reweigh",
     "square_to",
@@ -326,4 +327,31 @@ def reweigh(reps, settings, coming):
         reps = reps._replace(weights=new_near(capacity, most))
         if weigh_anew(reps, settings):
             return grow_representatives(reps, coming)
+        most *= 2
+
+
+@compiled
+def measure_cones(reps, settings):
+    """Make all lists of what cones can reach, which must be empty; return whether there was room for them."""
+    for u in range(reps.number[0]):
+        if reps.cones.index.size - reps.cones.used[0] < 4 * reps.number[0] + 2 * LEAST:
+            return False
+        x = reps.here
+        copy_place(reps, u, x)
+        for v in range(reps.number[0]):
+            square = square_to(reps, settings.space, v, x)
+            if square <= reps.cone_reach * reps.cone_reach:
+                append_neighbour(reps.cones, u, v, math.sqrt(square))
+    return True
+
+
+def relist_cones(reps, settings, reach):
+    """The same set where a cone can reach as far as `reach`; room for more representatives is the caller's to make."""
+    number, capacity = int(reps.number[0]), reps.following.size
+    most = 4 * LEAST * (number + 1)
+    reps = reps._replace(cone_reach=float(reach))
+    while True:
+        reps = reps._replace(cones=new_near(capacity, most))
+        if measure_cones(reps, settings):
+            return reps
         most *= 2

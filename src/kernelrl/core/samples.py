@@ -18,6 +18,7 @@ from kernelrl.core.buckets import check_memory, lengthen
 from kernelrl.core.compile import compiled, inner
 from kernelrl.core.fields import Field, Rows, checks, require
 from kernelrl.core.metrics import embed
+from kernelrl.core.units import Units, after_end, mapped
 
 __all__ = [
     "ACTION",
@@ -31,6 +32,7 @@ __all__ = [
     "embedded_box",
     "grow_samples",
     "has_next",
+    "lone_target",
     "new_samples",
     "pool",
     "row",
@@ -56,6 +58,7 @@ class Settings(NamedTuple):
     lipschitz: np.ndarray  # (H,) L_h
     caps: np.ndarray  # (H,) R_h, what values are capped at
     replan: int
+    units: Units
     space: Any
     table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing
     # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
@@ -89,7 +92,7 @@ class Samples(NamedTuple):
     states: Annotated[np.ndarray, Field("2 N d", fill=0)]  # x and y, embedded
     # STEP, ACTION, TERMINATED
     labels: Annotated[np.ndarray, Rows(Field("N", index="H"), Field("N", index="A"), Field("N", most=1))]
-    reward: Annotated[np.ndarray, Field("N", least="Lowest", most="Highest")]
+    reward: Annotated[np.ndarray, Field("N", least="Lowest", most="Highest")]  # in the environment's units
     number: Annotated[np.ndarray, Field("1", np.int64, counts="N")]
 
 
@@ -181,5 +184,14 @@ def action_list(settings, h, a):
 
 @inner
 def has_next(settings, h, terminated):
-    """Whether the next state of a sample of step `h` can be worth anything."""
+    """Whether a sample of step `h` is followed by a state whose value is planned."""
     return not terminated and (settings.stationary or h + 1 < settings.horizon)
+
+
+@inner
+def lone_target(settings, h, reward, terminated):
+    """m(r) and, after a termination, what the steps left are worth: G of a sample without next state at step `h`."""
+    target = mapped(settings.units, reward)
+    if terminated:
+        target += after_end(settings.units, settings.horizon, h)
+    return target

@@ -27,6 +27,7 @@ __all__ = [
     "Transitions",
     "blocks_left",
     "count_transition",
+    "entries_of",
     "flatten",
     "grow_flat",
     "grow_missing",
@@ -89,6 +90,22 @@ def grow_transitions(transitions, coming):
 def lengthen_transitions(transitions, capacity):
     """The same lists for at most `capacity` representatives."""
     return transitions._replace(ends=lengthen(transitions.ends, capacity, 2, -1))
+
+
+def entries_of(transitions, p):
+    """All entries of pool `p`: next states y (n,), pairs (n,) and their counts (n,). Plain Python."""
+    block, owner = transitions.ends[FIRST, p], np.arange(transitions.ends.shape[2])
+    blocks, owners = [], []
+    while (there := block >= 0).any():
+        block, owner = block[there], owner[there]
+        blocks.append(block)
+        owners.append(owner)
+        block = transitions.chain[FOLLOWING, block]
+    blocks = np.concatenate([np.zeros(0, np.int64), *blocks])
+    owners = np.concatenate([np.zeros(0, np.int64), *owners])
+    used = np.arange(BLOCK) < transitions.chain[SIZE, blocks][:, None]  # (blocks, BLOCK)
+    y = np.broadcast_to(owners[:, None], used.shape)[used]
+    return y, transitions.pair[blocks][used].astype(np.int64), transitions.count[blocks][used]
 
 
 class Flat(NamedTuple):

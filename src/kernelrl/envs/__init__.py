@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 if TYPE_CHECKING:
+    from kernelrl.envs.finite import FiniteValues, solve_finite
     from kernelrl.envs.optimal import OptimalValues, solve
     from kernelrl.envs.ramp import Ramp
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
-__all__ = ["OptimalValues", "Ramp", "TwinRooms", "register", "solve", "twin_rooms_fold"]
+__all__ = [
+    "FiniteValues",
+    "OptimalValues",
+    "Ramp",
+    "TwinRooms",
+    "register",
+    "solve",
+    "solve_finite",
+    "twin_rooms_fold",
+]
 
 # Gymnasium's name → entry point and time limit.
 ENVIRONMENTS = {
@@ -38,6 +48,10 @@ def __getattr__(name: str) -> Any:
         from kernelrl.envs import ramp
 
         return ramp.Ramp
+    if name in ("FiniteValues", "solve_finite"):
+        from kernelrl.envs import finite
+
+        return getattr(finite, name)
     if name in ("OptimalValues", "solve"):
         from kernelrl.envs import optimal
 

@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
+from kernelrl.envs import ENVIRONMENTS
 from kernelrl.envs.interface import advance, reset
+from kernelrl.reward_range import as_reward
 
-__all__ = ["GymEnvironment", "compiled_dynamics", "compiled_horizon", "time_limit"]
+__all__ = ["GymEnvironment", "compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit"]
 
+OLD = "; environments of the old Gym need a wrapper of Gymnasium's"
 TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 
 
@@ -19,21 +22,40 @@ class GymEnvironment(NamedTuple):
     env: Any
     check_state: Any  # (name, state) → float64 (d,), or an error that says what is wrong
     first_action: int
+    records: list[Any] | None = None  # takes every episode, for `kernelrl.recovery`
 
 
 @reset.implement_plain(GymEnvironment)
 def reset_gym(env: GymEnvironment, seed: int, stream: Any, state: Any) -> None:
     """Reset with `seed`; `stream` is not used, the environment has its own."""
-    observation, _ = env.env.reset(seed=int(seed))
-    state[:] = env.check_state("the environment's start state", observation)
+    given = env.env.reset(seed=int(seed))
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise TypeError(f"env: reset must return (observation, info), got {short(given)}{OLD}")
+    state[:] = env.check_state("the environment's start state", given[0])
+    if env.records is not None:
+        env.records.append((state.copy(), []))
 
 
 @advance.implement_plain(GymEnvironment)
 def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_state: Any) -> tuple[float, bool, bool]:
     """Take one step."""
-    observation, reward, terminated, truncated, _ = env.env.step(int(action) + env.first_action)
+    given = env.env.step(int(action) + env.first_action)
+    if not (isinstance(given, tuple) and len(given) == 5):
+        raise TypeError(
+            f"env: step must return (observation, reward, terminated, truncated, info), got {short(given)}{OLD}"
+        )
+    observation, reward, terminated, truncated, _ = given
+    reward = as_reward(reward, "the environment's reward")
+    terminated, truncated = bool(terminated), bool(truncated)
     next_state[:] = env.check_state("the environment's next state", observation)
-    return float(reward), bool(terminated), bool(truncated)
+    if env.records is not None:
+        env.records[-1][1].append((reward, next_state.copy(), terminated, truncated))
+    return reward, terminated, truncated
+
+
+def short(given: Any) -> str:
+    """What an environment returned, in a few words."""
+    return f"a tuple of {len(given)}" if isinstance(given, tuple) else f"{given!r:.60}"
 
 
 def time_limit(env: gym.Env[Any, Any]) -> int | None:
@@ -65,6 +87,12 @@ def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
     if not type(layer).__module__.startswith("kernelrl.envs."):
         return None
     return layer.dynamics
+
+
+def is_shipped(env: gym.Env[Any, Any]) -> bool:
+    """Whether `env` is one of this package's own."""
+    cls = type(env.unwrapped)
+    return any(entry_point == f"{cls.__module__}:{cls.__qualname__}" for entry_point, _ in ENVIRONMENTS.values())
 
 
 def compiled_horizon(env: gym.Env[Any, Any], horizon: int) -> int:

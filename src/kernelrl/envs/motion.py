@@ -5,8 +5,16 @@ is added, and the result is clipped into the room:
 
     y = clip(m(x, a) + ε),   ε ~ N(0, diag(noise²)),   reward r(x, a),
 
-and nothing ends an episode but its time limit. A Gymnasium class of ours that moves like this says so in a method
-`motion()`, and `kernelrl.envs.solve` and the reports then know its optimal values.
+until the time limit. Where `ends` is given, an episode is also over on arrival at a state y for which it is true, and
+nothing is collected after that. A part of the reward may depend on where the step leads to: `reward_after(y, a)` where
+the episode goes on, `reward_at_end(y, a)` where it ends. An example, with -1 a step, +1 on reaching the half-space, and
+a cost of the place that is reached:
+
+    ends=lambda y: y[:, 0] + y[:, 1] > 1.9,   reward=lambda x, a: np.full(len(x), -1.0),
+    reward_after=lambda y, a: -cost(y),       reward_at_end=lambda y, a: np.full(len(y), 1.0)
+
+A Gymnasium class of ours that moves like this says so in a method `motion()`, and `kernelrl.envs.solve` and the reports
+then know its optimal values.
 """
 
 from collections.abc import Callable
@@ -40,3 +48,13 @@ class Motion:
     """r(x, a) (n,)."""
     starts: Floats
     """(s, d) where an episode may start, all equally likely."""
+    ends: Callable[[Floats], NDArray[np.bool_]] | None = None
+    """(n,) whether an episode is over on arrival at a state: boxes, balls, half-spaces, walls, unions of them."""
+    reward_after: Callable[[Floats, int], Floats] | None = None
+    """(n,) added to r(x, a) on arrival at a state y where the episode goes on."""
+    reward_at_end: Callable[[Floats, int], Floats] | None = None
+    """(n,) added to r(x, a) on arrival at a state y where it ends.
+
+    The solver evaluates `move` and all rewards at every state of a room, also at those where an episode is over. Each
+    should be continuous: what jumps where episodes end is the difference of `reward_after` and `reward_at_end`.
+    """

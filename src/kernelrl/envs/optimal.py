@@ -10,6 +10,14 @@ quadrature of the clipped function: a node that the noise throws beyond a wall r
 smooth and no longer changes farther than `MARGIN` standard deviations behind a wall, so its grid ends there; it is all
 that is kept, since r and m are known exactly.
 
+Where episodes end on arrival at a set of states, and rewards may depend on the state y = clip(m(x, a) + ε) reached,
+
+    Q_h(x,a) = r(x, a) + E[1(y live)·(r_after(y, a) + V_{h+1}(y)) + 1(y ended)·r_end(y, a)]
+
+V_h is computed at ended states as at all others, as if an episode could go on from there. So it does not jump at the
+boundary of the set, and splines can read it; Z_h is E[V_h(y)] less E[V_h(y)·1(y ended)], by the quadrature of
+`endings`. That needs noise: without it V* itself jumps, at states from which the end is just reached.
+
 The grid is refined by half, and the nodes with it, until no value V_h at a point of the coarser grid changes by more
 than the tolerance. The error falls with the square of the cell width, so what is left is about 0.8 of that change, and
 less at the start.
@@ -23,7 +31,7 @@ import inspect
 import json as json_format
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +43,9 @@ from scipy.ndimage import map_coordinates, spline_filter
 from scipy.special import roots_hermitenorm
 
 from kernelrl.core.compile import cache_dir
-from kernelrl.envs import ENVIRONMENTS
+from kernelrl.envs import ENVIRONMENTS, endings
 from kernelrl.envs.adapter import compiled_dynamics, time_limit
+from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
 
 __all__ = ["OptimalValues", "motion_of", "solve", "solve_command"]
@@ -65,9 +74,11 @@ class OptimalValues:
     motion: Motion = field(repr=False)
     coefficients: NDArray[np.float32] = field(repr=False)
     """(rooms, H-1, …) spline coefficients of Z_1 … Z_{H-1} on each room's grid."""
+    arrivals: NDArray[np.float32] | None = field(default=None, repr=False)
+    """(rooms, A, …) those of the expected reward that depends on the next state, if there is such a reward."""
 
     def q_values(self, states: ArrayLike, step: int) -> Floats:
-        """(n, A) Q*_h at `states` (n, d)."""
+        """(n, A) Q*_h at `states` (n, d); 0 at those where the episode is over."""
         x, motion = self._check(states), self.motion
         if not 0 <= step < self.horizon or step != int(step):
             raise ValueError(f"step must be one of 0 … {self.horizon - 1}, got {step!r}")
@@ -75,12 +86,16 @@ class OptimalValues:
         Q = np.empty((len(x), len(motion.actions)))
         for a in range(Q.shape[1]):
             Q[:, a] = motion.reward(x, a)
-            if step + 1 < self.horizon:
-                aims = motion.move(x, a)
-                for room in np.unique(rooms):
-                    inside = rooms == room
-                    grid = Grid.of(motion, room, self.cells)
-                    Q[inside, a] += read(self.coefficients[room, int(step)], grid.places(aims[inside]))
+            aims = motion.move(x, a)
+            for room in np.unique(rooms):
+                inside = rooms == room
+                places = Grid.of(motion, room, self.cells).places(aims[inside])
+                if self.arrivals is not None:
+                    Q[inside, a] += read(self.arrivals[room, a], places)
+                if step + 1 < self.horizon:
+                    Q[inside, a] += read(self.coefficients[room, int(step)], places)
+        if motion.ends is not None:
+            Q[motion.ends(x)] = 0.0
         return Q
 
     def values(self, states: ArrayLike, step: int) -> Floats:
@@ -129,10 +144,13 @@ class Grid:
         place = (aims - self.low) / self.cell + self.margin
         return np.clip(place, 0.0, self.n + 2 * self.margin).T
 
+    def wide(self, axis: int) -> Floats:
+        """Z's grid along an axis, in cells from the lower wall."""
+        return np.arange(-self.margin[axis], self.n + self.margin[axis] + 1.0)
+
     def smoothing(self, axis: int, noise: float, nodes: int) -> Floats:
         """The matrix that takes V along an axis to E[V(clip(z + ε))] at Z's grid, (n + 2·margin + 1, n + 1)."""
-        own = np.arange(self.n + 1.0)  # in cells from the lower wall
-        wide = np.arange(-self.margin[axis], self.n + self.margin[axis] + 1.0)
+        own, wide = np.arange(self.n + 1.0), self.wide(axis)
         basis = make_interp_spline(own, np.eye(self.n + 1), k=3)
         t, w = roots_hermitenorm(nodes)
         matrix = np.zeros((wide.size, own.size))
@@ -147,41 +165,79 @@ def read(coefficients: Any, places: Floats) -> Floats:
     return found
 
 
-def solve_room(motion: Motion, room: int, n: int, horizon: int) -> tuple[Floats, NDArray[np.float32]]:
-    """V_0 … V_{H-1} (H, (n+1)^d) on the grid, and the spline coefficients of Z_1 … Z_{H-1} (H-1, …)."""
+@dataclass(frozen=True)
+class Smoothing:
+    """V on a room's grid → E[V(clip(z + ε))] at Z's, where no episode ends."""
+
+    matrices: list[Floats]
+
+    def live(self, V: Floats) -> Floats:
+        """The expectation of V (n+1, …)."""
+        for j, matrix in enumerate(self.matrices):
+            V = endings.along(matrix, V, j)
+        return V
+
+
+def expectation(motion: Motion, room: int, grid: Grid) -> Smoothing | endings.Expectation:
+    """The expectation over next states."""
+    axes = range(motion.noise.size)
+    if motion.ends is None:
+        return Smoothing([grid.smoothing(j, motion.noise[j], grid.n // 4) for j in axes])
+    wide = [grid.wide(j) for j in axes]
+    return endings.expectation(motion.ends, motion.low[room], motion.high[room], grid.n, motion.noise, wide)
+
+
+def arrival_rewards(motion: Motion, expect: Any, x: Floats, shape: tuple[int, ...]) -> NDArray[np.float32] | None:
+    """(A, …) spline coefficients of the expected rewards that depend on the next state; x are the grid's points."""
+    after, at_end = motion.reward_after, motion.reward_at_end
+    if after is None and at_end is None:
+        return None
+    found = []
+    for a in range(len(motion.actions)):
+        expected = 0.0 if after is None else expect.live(after(x, a).reshape(shape))
+        if at_end is not None:
+            expected = expected + expect.ended(at_end(x, a).reshape(shape))
+        found.append(spline_filter(expected, order=3, mode="mirror"))
+    return np.array(found, np.float32)
+
+
+def solve_room(motion: Motion, room: int, n: int, horizon: int) -> tuple[Floats, NDArray[np.float32], Any]:
+    """V_0 … V_{H-1} (H, (n+1)^d) on the grid, and what is kept: `coefficients` and `arrivals` of `OptimalValues`."""
     grid, d = Grid.of(motion, room, n), motion.noise.size
-    x = grid.points()
-    smoothings = [grid.smoothing(j, motion.noise[j], n // 4) for j in range(d)]
+    x, shape = grid.points(), (n + 1,) * d
+    expect = expectation(motion, room, grid)
     places = [grid.places(motion.move(x, a)) for a in range(len(motion.actions))]
     rewards = [motion.reward(x, a) for a in range(len(motion.actions))]
+    arrivals = arrival_rewards(motion, expect, x, shape)
+    if arrivals is not None:
+        rewards = [r + read(c, place) for r, c, place in zip(rewards, arrivals, places, strict=True)]
     V = np.empty((horizon, len(x)))
     V[-1] = np.max(rewards, axis=0)
     Z = np.empty((horizon - 1, *(n + 2 * grid.margin + 1)), np.float32)
     for h in range(horizon - 2, -1, -1):
-        smooth = V[h + 1].reshape((n + 1,) * d)
-        for j in range(d):
-            smooth = np.moveaxis(np.tensordot(smoothings[j], smooth, (1, j)), 0, j)
-        Z[h] = spline_filter(smooth, order=3, mode="mirror")
+        Z[h] = spline_filter(expect.live(V[h + 1].reshape(shape)), order=3, mode="mirror")
         V[h] = np.max([r + read(Z[h], place) for r, place in zip(rewards, places, strict=True)], axis=0)
-    return V, Z
+    return V, Z, arrivals
 
 
 def refine(motion: Motion, horizon: int, tolerance: float) -> OptimalValues:
     """Solve on finer and finer grids until the change is below the tolerance."""
     rooms, d = motion.low.shape
-    n, coarser = FEWEST_CELLS, None
+    n, coarser = first_cells(motion), None
     change = np.inf
     while (n + 1) ** d <= MOST_POINTS and (coarser is None or 2 * n == 3 * (coarser.shape[-1] - 1)):
         solved = [solve_room(motion, room, n, horizon) for room in range(rooms)]
-        values = np.array([V for V, _ in solved]).reshape(rooms, horizon, *(n + 1,) * d)
+        values = np.array([V for V, _, _ in solved]).reshape(rooms, horizon, *(n + 1,) * d)
         if coarser is not None:
             # Every second point of the coarser grid is every third of the finer one.
             thirds = (slice(None), slice(None), *(slice(None, None, 3),) * d)
             halves = (slice(None), slice(None), *(slice(None, None, 2),) * d)
             change = float(abs(values[thirds] - coarser[halves]).max())
         if change <= tolerance:
-            found = OptimalValues(horizon, tolerance, change, n, np.nan, motion, np.array([Z for _, Z in solved]))
-            return with_start_value(found)
+            coefficients = np.array([Z for _, Z, _ in solved])
+            arrivals = None if solved[0][2] is None else np.array([R for _, _, R in solved])
+            found = OptimalValues(horizon, tolerance, change, n, np.nan, motion, coefficients, arrivals)
+            return replace(found, start_value=float(found.values(motion.starts, 0).mean()))
         coarser, n = values, n + n // 2
     raise RuntimeError(
         f"tolerance: {tolerance:g} was not reached; with {MOST_POINTS:,} points a room the values still change by "
@@ -189,12 +245,30 @@ def refine(motion: Motion, horizon: int, tolerance: float) -> OptimalValues:
     )
 
 
-def with_start_value(found: OptimalValues) -> OptimalValues:
-    """The same with the mean of V_0 over the start states filled in."""
-    start = float(found.values(found.motion.starts, 0).mean())
-    return OptimalValues(
-        found.horizon, found.tolerance, found.change, found.cells, start, found.motion, found.coefficients
-    )
+def first_cells(motion: Motion) -> int:
+    """The number of cells to begin with; where episodes end, cells no longer than twice the noise."""
+    n, d = FEWEST_CELLS, motion.noise.size
+    if motion.reward_at_end is not None and motion.ends is None:
+        raise ValueError("motion: reward_at_end needs `ends`, which says where episodes end")
+    if motion.ends is None:
+        return n
+    if d not in endings.DEPTH:
+        raise ValueError(f"motion: problems with `ends` are solved in 1 or 2 dimensions, not in {d}")
+    ended = np.asarray(motion.ends(motion.starts))
+    if ended.dtype != np.bool_ or ended.shape != (len(motion.starts),):
+        raise ValueError(
+            f"motion: `ends` must give True or False for each of n states (n, {d}); for {len(motion.starts)} start "
+            f"states it gave an array of shape {ended.shape} and type {ended.dtype}"
+        )
+    widest = (motion.high - motion.low).max(axis=0)
+    while (widest > 2 * n * motion.noise).any():
+        n += n // 2
+        if n % 2 or (n + n // 2 + 1) ** d > MOST_POINTS:
+            raise ValueError(
+                f"motion: with noise {motion.noise} and rooms of size {widest}, V* jumps, or nearly so, at states from "
+                "which an end is just reached, and no grid of ours can hold it; it takes more noise in every coordinate"
+            )
+    return n
 
 
 def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
@@ -220,7 +294,10 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
         )
     horizon = time_limit(env)
     if horizon is None:
-        raise ValueError("env: it has no time limit; make it by gymnasium.make, or wrap it in Gymnasium's TimeLimit")
+        raise ValueError(
+            "env: it has no time limit; register it with max_episode_steps and make it by gymnasium.make, or wrap it "
+            "in Gymnasium's TimeLimit"
+        )
     key = key_of(env, horizon, tolerance)
     if key not in SOLVED:
         file = cache_dir().parent / "optimal" / f"{key}.npz"
@@ -241,7 +318,7 @@ def solvable() -> list[str]:
 def key_of(env: gym.Env[Any, Any], horizon: int, tolerance: float) -> str:
     """The name of what is computed: the environment, its parameters, and the code that says what they mean."""
     digest = hashlib.sha256(repr((env.unwrapped.dynamics, horizon, float(tolerance))).encode())  # type: ignore[attr-defined]
-    for part in (type(env.unwrapped), solve):
+    for part in (type(env.unwrapped), solve, endings.expectation):
         digest.update(Path(inspect.getfile(part)).read_bytes())
     return digest.hexdigest()[:24]
 
@@ -250,11 +327,14 @@ def keep(file: Path, found: OptimalValues) -> None:
     """Write to the cache, whole or not at all; a cache that cannot be written to is no harm."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
     numbers = np.array([found.change, found.cells, found.start_value])
+    arrays: dict[str, Any] = {"coefficients": found.coefficients}
+    if found.arrivals is not None:
+        arrays["arrivals"] = found.arrivals
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open(temporary, "wb") as stream:
-                np.savez(stream, numbers=numbers, coefficients=found.coefficients)
+                np.savez(stream, numbers=numbers, **arrays)
             os.replace(temporary, file)
         finally:
             temporary.unlink(missing_ok=True)
@@ -265,9 +345,10 @@ def load(file: Path, motion: Motion, horizon: int, tolerance: float) -> OptimalV
     try:
         with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
             (change, cells, start), Z = archive["numbers"], archive["coefficients"]
-    except Exception:  # damage makes zipfile and NumPy raise errors of many kinds; it is computed anew
+            R = archive["arrivals"] if "arrivals" in archive else None
+    except Exception:  # damage makes zipfile and NumPy raise errors of many kinds; it is computed again
         return None
-    return OptimalValues(horizon, float(tolerance), float(change), int(cells), float(start), motion, Z)
+    return OptimalValues(horizon, float(tolerance), float(change), int(cells), float(start), motion, Z, R)
 
 
 def solve_command(env_id: str, tolerance: float, json: bool) -> None:
@@ -276,9 +357,9 @@ def solve_command(env_id: str, tolerance: float, json: bool) -> None:
     from rich.table import Table
 
     try:
-        env = gym.make(env_id)
-    except gym.error.Error as error:
-        raise ValueError(f"env: there is no environment {env_id!r} ({error}); try {', '.join(solvable())}") from error
+        env = make_environment(env_id)
+    except ValueError as error:
+        raise ValueError(f"env: {error}") from error
     with Console(stderr=True).status(f"Computing the optimal values of {env_id} …"):
         try:
             found = solve(env, tolerance)

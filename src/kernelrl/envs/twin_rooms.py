@@ -153,7 +153,7 @@ def embed_twin_rooms(space: Any, x: Any, out: Any) -> None:
         out[j] = out[j] * space.base.inverse_scale[j]
 
 
-SHIPPED_FOLDS[twin_rooms_fold] = implement_fold(TwinRoomsFold, embed_twin_rooms, cache=True)
+SHIPPED_FOLDS[twin_rooms_fold] = implement_fold(TwinRoomsFold, embed_twin_rooms)
 
 
 class TwinRooms(gym.Env[Floats, np.int64]):

@@ -23,7 +23,6 @@ Whether hyper-parameters make sense is found out by making the agents (see `obje
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import tomllib
@@ -33,9 +32,12 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictInt, ValidationError, field_validator
 
-__all__ = ["CATALOGUE", "AgentEntry", "Experiment", "ExperimentError", "catalogue", "no_such", "read_experiment"]
+from kernelrl.imports import no_such
+
+__all__ = ["CATALOGUE", "AgentEntry", "Experiment", "ExperimentError", "catalogue", "read_experiment"]
 
 CATALOGUE = Path(__file__).parent / "catalogue"
+DEEPEST = 20  # tables and lists within one another
 
 
 class ExperimentError(ValueError):
@@ -216,12 +218,17 @@ def explain(cls: type[BaseModel], problem: Any, content: Any) -> str:
     return f"{place}: {said[0].lower()}{said[1:]}, got {given!r}"
 
 
-def no_such(kind: str, name: str, allowed: Iterable[str]) -> str:
-    """An error's words about a name that is none of those allowed."""
-    allowed = sorted(allowed)
-    close = difflib.get_close_matches(name, allowed, 1)
-    guess = f" (did you mean {close[0]}?)" if close else ""
-    return f'there is no {kind} "{name}"{guess}; allowed: {", ".join(allowed)}'
+def deeper_than(content: Any, levels: int) -> bool:
+    """Whether tables and lists lie within one another more than `levels` deep."""
+    inside = [content]
+    for _ in range(levels + 1):
+        inside = [
+            item
+            for value in inside
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+    return any(isinstance(value, dict | list) for value in inside)
 
 
 def catalogue() -> dict[str, Path]:
@@ -241,9 +248,14 @@ def read_experiment(source: str | Path, episodes: int | None = None, seeds: int 
         path = catalogue()[str(source)]
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+        too_deep = deeper_than(content, DEEPEST)
+    except RecursionError:
+        too_deep = True
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: this is not TOML: {error}") from error
     except OSError as error:
         raise ExperimentError(f"{path}: cannot be read: {error.strerror}") from error
+    if too_deep:
+        raise ExperimentError(f"{path}: tables and lists are nested more than {DEEPEST} deep; no value needs that")
     given = {"episodes": episodes, "seeds": seeds}
     return Experiment.checked({**content, **{k: v for k, v in given.items() if v is not None}}, str(path))

@@ -204,7 +204,7 @@ def warm(entry: AgentEntry, environment: Environment) -> None:
             x = env.observation_space.sample()
             agent.begin_episode()
             agent.values([x], 0)
-            agent.observe(x, agent.choose(x, 0), agent.reward_range[0], x, 0)
+            agent.observe(x, agent.choose(x, 0), 0.0, x, 0)
             agent.end_episode()
         WARMED.add(key)
     env.close()

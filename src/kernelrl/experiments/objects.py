@@ -16,7 +16,6 @@ and None, which TOML does not have, is "none": `representatives = "none"`.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 from collections.abc import Callable
@@ -29,7 +28,9 @@ from kernelrl import envs, storage
 from kernelrl.agent import Agent
 from kernelrl.core import bonuses, kernels, metrics
 from kernelrl.envs import ENVIRONMENTS
-from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, no_such
+from kernelrl.envs.making import make_environment
+from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
+from kernelrl.imports import imported, no_such
 from kernelrl.schedules import Power
 
 __all__ = [
@@ -45,20 +46,6 @@ def public_agents() -> dict[str, type[Agent]]:
         for name, value in found.items()
         if inspect.isclass(value) and issubclass(value, Agent) and value is not Agent
     }
-
-
-def imported(path: str) -> Any:
-    """What `module:name`, or `module.name`, names."""
-    module, _, name = path.partition(":") if ":" in path else path.rpartition(".")
-    if not module or not name:
-        raise ValueError(f'"{path}" is not an import path "module:name"')
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f'"{path}" cannot be imported: {error}') from error
-    return found
 
 
 def agent_class(name: str) -> type[Agent]:
@@ -91,9 +78,9 @@ def lp(p: float | str = 2.0, scale: Any = None) -> Any:
     return metrics.Lp(float(p), scale)
 
 
-def folded(map: str, metric: Any = "euclidean") -> Any:
+def folded(map: str, metric: Any = "euclidean", defect: float | None = None) -> Any:
     """A metric between states mapped by a compiled function, given as "module:function"."""
-    return metrics.Folded(imported(map), build_value("metric", metric))
+    return metrics.Folded(imported(map), build_value("metric", metric), defect)
 
 
 def custom(function: str) -> Any:
@@ -165,40 +152,13 @@ def build_agent(entry: AgentEntry) -> Agent:
 def build_environment(environment: Environment) -> gym.Env[Any, Any]:
     """The environment of that table."""
     try:
-        return gym.make(environment.id, **environment.others)
-    except gym.error.UnregisteredEnv as error:
-        ours = ", ".join(ENVIRONMENTS)
-        raise ExperimentError(
-            f'environment: id "{environment.id}" is not known to Gymnasium ({error}); ours are {ours}; another '
-            'package\'s is written "module:id"'
-        ) from error
-    except Exception as error:  # constructors of all kinds
-        if unknown := unknown_arguments(environment):
-            raise ExperimentError(f"environment: {environment.id}: {unknown}") from error
-        raise ExperimentError(
-            f"environment: {environment.id} cannot be made with {environment.others}: {error}"
-        ) from error
-
-
-def unknown_arguments(environment: Environment) -> str:
-    """What is wrong with the names of an environment's keyword arguments, as far as its constructor tells."""
-    try:
-        make: Any = gym.spec(environment.id).entry_point
-        parameters = inspect.signature(imported(make) if isinstance(make, str) else make).parameters
-    except Exception:  # what cannot be found has no constructor to ask
-        return ""
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return ""
-    others = ("max_episode_steps", "disable_env_checker", "render_mode")  # those that gymnasium.make takes itself
-    return "; ".join(
-        no_such("keyword argument", key, [*parameters, "max_episode_steps"])
-        for key in environment.others
-        if key not in parameters and key not in others
-    )
+        return make_environment(environment.id, environment.others)
+    except ValueError as error:
+        raise ExperimentError(f"environment: {error}") from error
 
 
 def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:
-    """V*_h in the started agent's units, (states, step) → (n,), for an entry with `monitor`; else None."""
+    """V*_h, (states, step) → (n,), for an entry with `monitor`; else None."""
     if not entry.monitor:
         return None
     name = env.spec.id if env.spec is not None else str(env)
@@ -209,14 +169,13 @@ def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> C
             f'agents "{entry.label}": monitor: the optimal values of {name} cannot be computed; leave monitor out '
             f"({error})"
         ) from error
-    H, (low, high) = optimal.horizon, agent.reward_range
+    H = optimal.horizon
     if agent._steps != H:
         raise ExperimentError(
             f'agents "{entry.label}": monitor: the optimal values of {name} are those of episodes of {H} steps, and '
             f"horizon is {agent._steps}; leave horizon or monitor out"
         )
-    # No episode ends early where V* is known, so that each step to go has its share of the lowest reward.
-    return lambda states, h: (optimal.values(states, h) - (H - h) * low) / (high - low)
+    return optimal.values
 
 
 def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> dict[str, Any]:

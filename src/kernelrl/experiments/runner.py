@@ -24,7 +24,18 @@ from kernelrl.experiments.learning import Job, compile_key, record, snapshot_epi
 from kernelrl.experiments.local import LocalEngine
 from kernelrl.experiments.lock import FolderLock
 from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
-from kernelrl.experiments.store import EXPERIMENT, RUN, Run, Store, StoreError, make_folder, safe_name
+from kernelrl.experiments.store import (
+    AGENT,
+    EXPERIMENT,
+    HISTORY,
+    RUN,
+    Run,
+    Store,
+    StoreError,
+    is_free,
+    make_folder,
+    safe_name,
+)
 from kernelrl.files import write_json
 
 __all__ = ["CHECKPOINT_SECONDS", "Result", "run"]
@@ -40,6 +51,8 @@ class Result:
     store: Store
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     """Label and seed of the runs that failed, with the traceback."""
+    unreadable: set[tuple[str, int]] = field(default_factory=set)
+    """Those of them that were not tried, because files of theirs are damaged."""
     interrupted: bool = False
 
     @property
@@ -110,33 +123,49 @@ class Plan:
 
 
 def extend(store: Store, experiment: Experiment, plan: Plan) -> None:
-    """Make `store` that of `experiment`, which may be more than what is there, but nothing else."""
+    """Make `store` that of `experiment`, which may be more than what is there, but nothing else.
+
+    What is there are the runs with a checkpoint: a run that ended before its first does not bind the experiment.
+    """
     new = experiment.to_json()
     if (store.path / EXPERIMENT).exists():
-        old = store.experiment
-        where = f"{store.path} holds another experiment"
-        other = "; choose another folder with --out"
-        if old["name"] != new["name"]:
-            raise ExperimentError(f'{where}, "{old["name"]}", not "{new["name"]}"{other}')
-        if old["environment"] != new["environment"]:
-            raise ExperimentError(
-                f"{where}: its environment is {old['environment']}, not {new['environment']}{other}"
-            )  # fmt: skip
-        shrunk = f"{store.path}: an experiment can be extended, not shortened"
-        if new["episodes"] < old["episodes"]:
-            raise ExperimentError(f"{shrunk}: it has {old['episodes']} episodes, not {new['episodes']}{other}")
-        if gone := [seed for seed in old["seeds"] if seed not in new["seeds"]]:
-            raise ExperimentError(f"{shrunk}: it has seed {gone[0]}, which is asked for no more{other}")
-        labels = {entry["label"] for entry in new["agents"]}
-        if gone := [entry["label"] for entry in old["agents"] if entry["label"] not in labels]:
-            raise ExperimentError(f'{shrunk}: it has an agent "{gone[0]}", which is asked for no more{other}')
-        for begun in store.runs():
-            same_configuration(begun, plan.configurations[begun.label])
-        if old == new:
+        begun = [run for run in store.runs() if run.has_checkpoint]
+        if begun:
+            same_experiment(store, new, begun)
+        for run in begun:
+            same_configuration(run, plan.configurations[run.label])
+        if store.experiment == new:
             return
-    elif (store.path / "runs").exists():
-        raise ExperimentError(f"{store.path} holds runs, but no {EXPERIMENT} that says of which experiment")
+    elif not is_free(store.path):
+        raise ExperimentError(
+            f"{store.path} holds runs, but no {EXPERIMENT} that says of which experiment; choose another folder with "
+            "--out"
+        )
     store.write(new)
+
+
+def same_experiment(store: Store, new: dict[str, Any], begun: list[Run]) -> None:
+    """Refuse an experiment that is not an extension of the one that the runs `begun` are of."""
+    old = store.experiment
+    where, other = f"{store.path} holds another experiment", "choose another folder with --out"
+    if old["name"] != new["name"]:
+        raise ExperimentError(f'{where}, "{old["name"]}", not "{new["name"]}"; {other}')
+    if old["environment"] != new["environment"]:
+        raise ExperimentError(
+            f"{where}: its environment is {old['environment']}, not {new['environment']}; {other}"
+        )  # fmt: skip
+    shrunk = f"{store.path}: an experiment can be extended, not shortened"
+    if new["episodes"] < old["episodes"]:
+        raise ExperimentError(f"{shrunk}: it has {old['episodes']} episodes, not {new['episodes']}; {other}")
+    labels = {entry["label"] for entry in new["agents"]}
+    for run in begun:
+        no_more = "which is asked for no more; ask for it, remove"
+        if run.label not in labels:
+            folder = run.path.parent
+            raise ExperimentError(f'{shrunk}: it has an agent "{run.label}", {no_more} {folder}, or {other}')
+        if run.seed not in new["seeds"]:
+            folders = store.path / "runs" / "*" / run.path.name
+            raise ExperimentError(f"{shrunk}: it has seed {run.seed}, {no_more} {folders}, or {other}")
 
 
 def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
@@ -159,7 +188,8 @@ def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
     if changes:
         raise ExperimentError(
             f'agents "{begun.label}": {"; ".join(changes)} now, but {begun.path.parent} has results under that label; '
-            "give the changed agent a label of its own, or choose another folder with --out"
+            "add the changed agent beside this one under a label of its own, remove that folder to learn it again, or "
+            "choose another folder with --out"
         )
 
 
@@ -176,18 +206,26 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
                 checkpoint_seconds,
             )  # fmt: skip
             try:
-                if begun.path.exists() and (begun.path / RUN).exists():
+                if begun.has_checkpoint:
                     _ = begun.config
                 else:
-                    make_folder(begun.path)
-                    write_json(begun.path / RUN, record(job, plan.configurations[entry.label], 0, 0.0))
+                    begin(begun, record(job, plan.configurations[entry.label], 0, 0.0))
                 if not begun.finished:
                     begun.history()
                     jobs.append(job)
             except StoreError as error:
-                result.failed[entry.label, seed] = f"{error}; remove {begun.path} to begin this run anew"
+                result.failed[entry.label, seed] = f"{error}; remove {begun.path} to begin this run again"
+                result.unreadable.add((entry.label, seed))
                 print(f"{job.name}: {result.failed[entry.label, seed]}", file=sys.stderr)
     return jobs
+
+
+def begin(run: Run, content: dict[str, Any]) -> None:
+    """Make the folder of a run without a checkpoint what it is before the first episode, whatever was tried before."""
+    make_folder(run.path)
+    for left in (run.path / HISTORY, *run.path.glob("agent-*.krl")):
+        left.unlink(missing_ok=True)
+    write_json(run.path / RUN, content)
 
 
 def agent_table(entry: Any) -> dict[str, Any]:
@@ -309,7 +347,9 @@ class Driver:
     def _failed(self, task: Task, why: str, trace: str) -> None:
         self._attempts[task] = self._attempts.get(task, 0) + 1
         if self._attempts[task] <= RETRIES:
-            self._display.say(f"{task.job.name}: {why}; going on from the last checkpoint")
+            stored = Path(task.job.path, AGENT).exists()
+            then = "going on from the last checkpoint" if stored else "nothing is stored yet, beginning again"
+            self._display.say(f"{task.job.name}: {why}; {then}")
             self._waiting.appendleft(task)
         else:
             self._result.failed[task.job.label, task.job.seed] = f"{why}\n{trace}".strip()

@@ -9,7 +9,8 @@
 
 The agent's file says how far a run is, since it alone can be continued from. A checkpoint writes the history first,
 then snapshots, then the agent, then run.json, each by renaming: killed anywhere, the history has at least the
-episodes of the agent's file, and those beyond are cut off whenever it is read.
+episodes of the agent's file, and those beyond are cut off whenever it is read. Before the first checkpoint there is no
+agent's file; a run without one holds nothing that was learnt, and is begun again as the experiment then has it.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelrl.files import replacing, sync_folder, write_json
+from kernelrl.imports import one_line
 
 if TYPE_CHECKING:
     import polars
@@ -30,14 +33,21 @@ if TYPE_CHECKING:
     from kernelrl.agent import Agent
 
 __all__ = [
-    "FORMAT", "Run", "Store", "StoreError", "empty_history", "load", "make_folder", "open_store", "read_json",
-    "safe_name", "write_history",
+    "FORMAT", "Run", "Store", "StoreError", "empty_history", "is_free", "load", "make_folder", "open_store",
+    "read_json", "safe_name", "write_history",
 ]  # fmt: skip
 
-FORMAT = 1
+FORMAT = 2  # 1 had the column `value` in units of rewards mapped to [0, 1]
 EXPERIMENT, HISTORY, RUN, AGENT = "experiment.json", "history.parquet", "run.json", "agent.krl"
 COLUMNS = ("episode", "return", "steps", "seconds", "value")
 MONITORED = ("below", "shortfall")
+
+# What the JSON files must hold at least: a type, a table of keys, or a list of something.
+EXPERIMENT_SHAPE = {
+    "name": str, "episodes": int, "seeds": [int], "environment": {"id": str}, "agents": [{"label": str, "agent": str}],
+}  # fmt: skip
+RUN_SHAPE = {"configuration": {"agent": str, "hyper_parameters": dict, "environment": {"id": str}}, "episodes": int}
+WORDS = {str: "a text", int: "a whole number", dict: "a table"}
 
 
 class StoreError(ValueError):
@@ -65,17 +75,43 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON file of the store, if this version can read it."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        version = content["format"]
     except FileNotFoundError:
         raise StoreError(f"{path} is missing") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path} is damaged or not a file of kernelrl's: {error}") from error
-    if not isinstance(version, int) or version > FORMAT:
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged or not a file of kernelrl's: {one_line(error)}") from error
+    check_shape(content, {"format": int}, path)
+    version = content["format"]
+    if version > FORMAT:
         raise StoreError(
-            f"{path} was written by a newer version of kernelrl (format {version}, this version reads up to {FORMAT}): "
+            f"{path} was written by a newer version of kernelrl (format {version}, this version reads {FORMAT}): "
             "upgrade kernelrl"
         )
+    if version < FORMAT:
+        raise StoreError(
+            f"{path} was written by an older version of kernelrl (format {version}, this version reads {FORMAT}), "
+            "which stored values in other units: run the experiment again into another folder"
+        )
     return dict(content)
+
+
+def check_shape(content: Any, shape: Any, path: Path, place: str = "the content") -> None:
+    """Refuse `content` of a JSON file that does not have `shape` (see `EXPERIMENT_SHAPE`)."""
+    kind: Any = shape if isinstance(shape, type) else type(shape)
+    if not isinstance(content, kind) or isinstance(content, bool):
+        word = WORDS.get(kind, "a list")
+        raise StoreError(f"{path} is damaged: {place} must be {word}, and is {shortened(content)}")
+    if isinstance(shape, dict):
+        for key, inner in shape.items():
+            check_shape(content.get(key), inner, path, key if place == "the content" else f"{place}.{key}")
+    elif isinstance(shape, list):
+        for i, item in enumerate(content):
+            check_shape(item, shape[0], path, f"{place}[{i}]")
+
+
+def shortened(value: Any) -> str:
+    """A value in few characters."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}…"
 
 
 # ------------------------------------------------------------------------------------------------------------ history
@@ -111,8 +147,10 @@ def read_history(path: Path, episodes: int) -> polars.DataFrame:
         schema = empty_history(monitor=any(name in history.columns for name in MONITORED)).schema
         history = history.select(polars.col(name).cast(kind) for name, kind in schema.items())
     except Exception as error:  # damage makes polars raise errors of many kinds
-        raise StoreError(f"{path} is damaged or cut short: {error}") from error
+        raise StoreError(f"{path} is damaged or cut short: {one_line(error)}") from error
     history = history.head(episodes)
+    if empty := [name for name in history.columns if history[name].null_count()]:
+        raise StoreError(f"{path} is damaged: a value is missing (null) in column {empty[0]}")
     if not history["episode"].equals(polars.Series("episode", range(episodes), polars.Int64)):
         raise StoreError(f"{path} is damaged: it does not hold episodes 0 to {episodes - 1} in order")
     return history
@@ -133,9 +171,16 @@ class Run:
     """The number of episodes that the experiment asks for."""
 
     @property
+    def has_checkpoint(self) -> bool:
+        """Whether anything learnt is stored; before the first checkpoint the folder may hold run.json only."""
+        return (self.path / AGENT).exists()
+
+    @property
     def record(self) -> dict[str, Any]:
         """All of run.json."""
-        return read_json(self.path / RUN)
+        content = read_json(self.path / RUN)
+        check_shape(content, RUN_SHAPE, self.path / RUN)
+        return content
 
     @property
     def config(self) -> dict[str, Any]:
@@ -148,7 +193,7 @@ class Run:
         from kernelrl import storage
 
         file = self.path / AGENT
-        if not file.exists():
+        if not self.has_checkpoint:
             return 0
         try:
             return int(storage.read_header(file)["started"]["episodes"])
@@ -191,7 +236,9 @@ class Store:
     @cached_property
     def experiment(self) -> dict[str, Any]:
         """The experiment: name, episodes, seeds, environment and agents."""
-        return dict(read_json(self.path / EXPERIMENT)["experiment"])
+        content = read_json(self.path / EXPERIMENT)
+        check_shape(content, {"experiment": EXPERIMENT_SHAPE}, self.path / EXPERIMENT)
+        return dict(content["experiment"])
 
     def run(self, label: str, seed: int) -> Run:
         """One of the experiment's runs, begun or not."""
@@ -217,9 +264,15 @@ def open_store(path: str | Path) -> Store:
     store = Store(Path(path))
     if not (store.path / EXPERIMENT).is_file():
         what = "there is no such folder" if not store.path.exists() else f"it has no {EXPERIMENT}"
-        raise StoreError(f"{path} is not a store of an experiment: {what}; `kernelrl run NAME --out {path}` makes one")
-    _ = store.experiment  # so that a damaged or newer one is found here
+        makes = f"; `kernelrl run NAME --out {shlex.quote(str(path))}` makes one" if is_free(store.path) else ""
+        raise StoreError(f"{path} is not a store of an experiment: {what}{makes}")
+    _ = store.experiment  # so that a damaged one, or one of another version, is found here
     return store
+
+
+def is_free(path: Path) -> bool:
+    """Whether an experiment can be stored in the folder `path`: it holds no runs of an unknown one."""
+    return not path.exists() or (path.is_dir() and not (path / "runs").exists())
 
 
 def load(path: str | Path) -> polars.DataFrame:

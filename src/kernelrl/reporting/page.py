@@ -140,13 +140,13 @@ def results(summary: Summary) -> str:
     """The table, and which differences are beyond noise."""
     few = max(len(c.seeds) for c in summary.curves)
     text = (
-        "Means over seeds, in brackets 95 % bootstrap intervals over seeds. "
+        "Means over seeds, in brackets Student's 95 % intervals of the means. "
         f"The deployed policy of each run was played for {EVALUATION_EPISODES:,} episodes that teach it nothing. "
     )
     if few == 1:
-        text = text.replace(", in brackets 95 % bootstrap intervals over seeds", "; one seed gives no intervals")
+        text = text.replace(", in brackets Student's 95 % intervals of the means", "; one seed gives no intervals")
     elif few < 5:
-        text += f"From {few} seeds bootstrap intervals are too narrow: take them as a lower bound of the noise. "
+        text += f"From {few} seeds intervals are wide, and hold for numbers that are roughly normal. "
     if summary.optimal is None:
         text += f"{summary.no_optimal} Regret and the fraction of the ceiling are left out for that reason."
     table, differences = tables.results(summary), tables.differences(summary)
@@ -200,7 +200,7 @@ def optimism_section(summary: Summary) -> list[tuple[str, str, str]]:
 OPTIMISM = (
     "Guarantees rest on values V that are never below the optimal V*; where they are, an agent may give up a good "
     "action for ever. The share of visited states with V < V* is the mean over seeds, the largest V* − V that of all "
-    "seeds, in units of rewards mapped to [0, 1]; V* is computed to about 0.001. Monitored runs take more time to "
+    "seeds, in the environment's units of reward; V* is computed to about 0.001. Monitored runs take more time to "
     "learn the same."
 )
 
@@ -217,7 +217,7 @@ def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]
     seeds = sorted({m.seed for m in maps})
     seed = (
         f"The maps are of one run each, seed {' or '.join(map(str, seeds))}. Steps count from 0. V, B and Q are in "
-        "units of rewards mapped to [0, 1]; C and B are on logarithmic scales. In the grey there are no states."
+        "the environment's units of reward; C and B are on logarithmic scales. In the grey there are no states."
     )
     pictures = "".join(
         f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">' for m in maps

@@ -5,6 +5,10 @@ seeds, so labels are compared by their differences seed by seed. With returns R_
 K episodes,
 
     regret = K·V* - Σ R_k,   fraction of the ceiling = Σ R_k / (K·V*).
+
+Every interval is Student's over seeds, mean ± t·s/√n with s² the sample variance of the n seeds' numbers and t the
+97.5 % point with n-1 degrees of freedom: exact for normal numbers with any n. The percentile bootstrap, which resamples
+the seeds, covers 75 % instead of 95 % with three seeds and 88 % with eight.
 """
 
 from __future__ import annotations
@@ -14,8 +18,7 @@ import numpy.typing as npt
 from scipy import stats
 
 __all__ = [
-    "bootstrap_interval",
-    "exponent_interval",
+    "exponent_with_interval",
     "fitted_exponent",
     "holm",
     "mean_with_interval",
@@ -26,7 +29,6 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-RESAMPLES = 10_000
 
 
 def mean_with_interval(curves: Floats) -> tuple[Floats, Floats, Floats]:
@@ -36,15 +38,6 @@ def mean_with_interval(curves: Floats) -> tuple[Floats, Floats, Floats]:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     half = stats.t.ppf(0.975, n - 1) * curves.std(axis=0, ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half
-
-
-def bootstrap_interval(values: Floats) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of the mean of `values` (n,), always the same for the same values."""
-    if values.size < 2:
-        return np.nan, np.nan
-    draws = np.random.default_rng(0).integers(values.size, size=(RESAMPLES, values.size))
-    low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)
 
 
 def regret(returns: Floats, best: float) -> Floats:
@@ -77,34 +70,36 @@ def fitted_episodes(K: int) -> npt.NDArray[np.int64]:
     return np.unique(np.geomspace(max(1, K // 10), K, 200).astype(np.int64))
 
 
-def exponent_interval(curves: Floats) -> tuple[float, float]:
-    """95 % percentile bootstrap interval over seeds of the exponent of the mean of `curves` (n, K).
+def exponent_with_interval(curves: Floats) -> tuple[float, float, float]:
+    """The mean over seeds of the exponents fitted to `curves` (n, K), each by itself, and Student's 95 % interval.
 
-    NaN from one seed, from fewer than ten episodes, and where a mean of some seeds is not above 0.
+    Fits of different seeds are independent, so that the t interval of their mean covers with few seeds, too, which
+    resampling the seeds does not. NaN where a seed has no exponent; no interval from one seed.
     """
-    n, k = len(curves), fitted_episodes(curves.shape[1])
-    if n < 2 or k.size < 10:
-        return np.nan, np.nan
-    draws = np.random.default_rng(0).integers(n, size=(RESAMPLES, n))
-    share = (draws[:, :, None] == np.arange(n)).mean(axis=1)  # (resamples, n)
-    means = share @ curves[:, k - 1]
-    if (means <= 0).any():
-        return np.nan, np.nan
-    x = np.log(k) - np.log(k).mean()
-    low, high = np.quantile(np.log(means) @ x / (x @ x), [0.025, 0.975])
-    return float(low), float(high)
+    exponents = np.array([fitted_exponent(curve) for curve in curves])
+    mean, low, high = mean_with_interval(exponents[:, None])
+    return float(mean[0]), float(low[0]), float(high[0])
 
 
 def paired_p_value(first: Floats, second: Floats) -> float:
-    """Two-sided p-value of the paired t test of two labels' numbers (n,), seed by seed; NaN from one seed."""
+    """Two-sided p-value of two labels' numbers (n,), compared seed by seed; never 0; NaN from one seed.
+
+    It is that of the paired t test, which takes the differences D_i to be normal. Equal differences show that they are
+    not, for normal ones are equal with probability 0, and the test divides by their spread. What is left is that
+    without a difference between the labels each D_i is as likely as -D_i. Then all 2^n patterns of signs of the same
+    |D_i| are equally likely, and two of them, all positive and all negative, have a mean as far from 0 as the one
+    seen: p = 2/2^n. Of n equal differences nothing can be said beyond that; with five seeds or fewer it is above 5 %.
+    """
     difference = first - second
     n = difference.size
     if n < 2:
         return np.nan
-    mean, error = difference.mean(), difference.std(ddof=1) / np.sqrt(n)
-    if error <= 1e-12 * np.abs(difference).max():  # equal differences: the t test knows no spread at all
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * stats.t.sf(abs(mean / error), n - 1))
+    largest = np.abs(difference).max()
+    if largest == 0:
+        return 1.0
+    error = difference.std(ddof=1) / np.sqrt(n)
+    p = float(2 * stats.t.sf(abs(difference.mean() / error), n - 1)) if error > 1e-12 * largest else 0.0
+    return p or max(2.0 ** (1 - n), float(np.finfo(float).tiny))  # t.sf itself is rounded to 0 for many seeds
 
 
 def holm(p_values: Floats) -> Floats:

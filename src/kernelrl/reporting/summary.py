@@ -15,14 +15,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.reporting.statistics import (
     Floats,
-    bootstrap_interval,
-    exponent_interval,
-    fitted_exponent,
+    exponent_with_interval,
     holm,
+    mean_with_interval,
     paired_p_value,
     regret,
 )
@@ -64,7 +64,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Measure:
-    """One number of a label: its mean over seeds and a bootstrap interval, NaN where there is none."""
+    """One number of a label: its mean over seeds and Student's 95 % interval of it, NaN where there is none."""
 
     values: Floats  # (n,) by seed
     mean: float
@@ -72,11 +72,13 @@ class Measure:
     high: float
 
     @classmethod
-    def of(cls, values: Floats) -> Measure:
-        """The measure of these values; runs without a value are left out."""
+    def of(cls, values: Floats, least: float = -np.inf, most: float = np.inf) -> Measure:
+        """The measure of these values, which lie from `least` to `most`; runs without a value are left out."""
         known = values[~np.isnan(values)]
-        mean = float(known.mean()) if known.size else np.nan
-        return cls(values, mean, *bootstrap_interval(known))
+        if not known.size:
+            return cls(values, np.nan, np.nan, np.nan)
+        mean, low, high = (float(part[0]) for part in mean_with_interval(known[:, None]))
+        return cls(values, mean, float(np.maximum(low, least)), float(np.minimum(high, most)))
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Summary:
     measures: dict[str, dict[str, Measure]]
     """By label and name of the measure."""
     exponents: dict[str, tuple[float, float, float]]
-    """By label: the exponent fitted to the regret and its bootstrap interval over seeds; empty without V*."""
+    """By label: the mean over seeds of the exponents fitted to the regret, and its interval; empty without V*."""
     comparisons: list[Comparison]
     notes: list[str] = field(default_factory=list)
 
@@ -133,7 +135,7 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Sum
             "path: there is no run with an episode to report yet; `kernelrl run` first"
             + "".join(f"\n{note}" for note in notes)
         )
-    env = make_environment(experiment["environment"], notes)
+    env = environment_of(experiment["environment"], notes)
     say("Computing optimal values")
     optimal, why = optimal_values(env, curves)
     returns = {c.label: c.returns for c in curves}
@@ -143,11 +145,7 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Sum
         measures[c.label] = measures_of(c, optimal, deployed_values(c, env, notes))
     exponents = {}
     if optimal is not None:
-        exponents = {
-            label: (fitted_exponent(curves.mean(axis=0)), *exponent_interval(curves))
-            for label, R in returns.items()
-            for curves in [regret(R, optimal.start_value)]
-        }
+        exponents = {label: exponent_with_interval(regret(R, optimal.start_value)) for label, R in returns.items()}
     motion = None if env is None else motion_of(env)
     return Summary(experiment, env, motion, optimal, why, curves, measures, exponents, compare(curves, measures), notes)
 
@@ -186,13 +184,12 @@ def read_optimism(histories: list[Any]) -> tuple[Floats | None, Floats | None]:
     return np.array(shares, float), np.array([history["shortfall"].max() for history in histories], float)
 
 
-def make_environment(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:
+def environment_of(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:
     """The environment of the experiment, or None with a note."""
-    options = {key: value for key, value in table.items() if key != "id"}
     try:
-        return gym.make(table["id"], **options)
-    except Exception as error:  # constructors of all kinds
-        notes.append(f"The environment {table['id']} cannot be made here: {error}")
+        return make_environment(table["id"], {key: value for key, value in table.items() if key != "id"})
+    except ValueError as error:
+        notes.append(f"The environment cannot be made here: {error}")
         return None
 
 
@@ -233,7 +230,8 @@ def measures_of(c: Curves, optimal: OptimalValues | None, deployed: Floats) -> d
         ceiling = K * optimal.start_value
         rows |= {"regret": ceiling - totals, "fraction of ceiling": totals / ceiling}
     rows |= {"value of deployed policy": deployed, "seconds per 1,000 episodes": 1000 * c.seconds[:, -1] / K}
-    return {name: Measure.of(values) for name, values in rows.items()}
+    least = {"seconds per 1,000 episodes": 0.0}
+    return {name: Measure.of(values, least.get(name, -np.inf)) for name, values in rows.items()}
 
 
 def compare(curves: list[Curves], measures: dict[str, dict[str, Measure]]) -> list[Comparison]:

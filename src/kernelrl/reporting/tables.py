@@ -87,8 +87,8 @@ def differences(summary: Summary) -> str:
     tested = sum(not math.isnan(c.p_value) for c in summary.comparisons)
     text = (
         "Labels are compared by their differences seed by seed (paired t test, two-sided, which takes the differences "
-        f"to be roughly normal), corrected by Holm's method for the {tested} tests of this page: the probability "
-        "that even one of these statements is wrong is 5 % at most. "
+        "to be roughly normal; where all are equal, by their signs alone), corrected by Holm's method for the "
+        f"{tested} tests of this page: the probability that even one of these statements is wrong is 5 % at most. "
     )
     if not tested:
         text = "Noise cannot be told from differences: that takes at least two common seeds of each pair of labels. "
@@ -169,9 +169,9 @@ def exponents(summary: Summary) -> str:
             text += f'<span class="interval">[{low:.2f}, {high:.2f}]</span>'
         rows += f"<tr><th>{key(i)}{escape(c.label)}</th><td>{text}</td></tr>"
     return (
-        "<p>Fitted exponents: the slope of the mean regret on logarithmic axes over the last nine tenths of the "
-        "episodes, in brackets its 95 % bootstrap interval over seeds. An agent that learns nothing has 1; "
-        "the faster one learns, the lower it is.</p>"
+        "<p>Fitted exponents: the slope of a seed's regret on logarithmic axes over the last nine tenths of the "
+        "episodes, mean over seeds, in brackets Student's 95 % interval of that mean. An agent that learns nothing "
+        "has 1; the faster one learns, the lower it is.</p>"
         '<div class="wide"><table id="table-exponents"><thead><tr><th>algorithm</th><th>exponent</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
@@ -182,7 +182,7 @@ def optimism(summary: Summary) -> str:
     rows = ""
     for i, c in enumerate(summary.curves):
         if c.below is not None and c.shortfalls is not None:
-            share = Measure.of(c.below)
+            share = Measure.of(c.below, 0.0, 1.0)
             text = percent(share.mean)
             if not math.isnan(share.low):
                 text += f'<span class="interval">[{percent(share.low)}, {percent(share.high)}]</span>'

@@ -11,7 +11,8 @@ pooled), k = n+1, and everything at confidence δ:
                 c = R_h/2, v = 2·log(H·N(ε)·√(1+k/β)/δ), any ε > 0
     joint, self-normalised: √(β+Σw²)/C for 1/√C and (C2/σ)(k·β^{-3/2} + β^{-1/2}) for C2·k/(2σβ^{3/2})
 
-Where states are merged at a distance m, (L_h + L_{h+1})·m is added to the last two.
+Where states are merged at a distance m, (L_h + L_{h+1})·m is added to the last two, and 2·defect where a fold makes
+states one whose Q* may differ by that.
 
 As functions of what a point knows all have the form c0 + c1·D/C + c2/C (+ L_h·Σwρ/C), D = √C or √(β+Σw²), so an agent
 needs a table of c0, c1, c2. A bonus must hold for all k; k enters by its logarithm, so it is rounded up to the end of
@@ -78,6 +79,8 @@ class Problem:
     merge: float = 0.0
     """Merge distance of representative states."""
     p: float = 2.0
+    defect: float = 0.0
+    """The most by which Q* differs between states that a fold makes one."""
 
     def log_cover(self, radius: float) -> float:
         """log N(radius) of state-action space."""
@@ -87,10 +90,14 @@ class Problem:
         """How many samples a pool can hold after that many episodes."""
         return episodes * self.horizon if self.pooled else episodes
 
-    def merging(self, h: int) -> float:
-        """(L_h + L_{h+1})·m: samples are moved by up to m, and so are their next states."""
+    def identifying(self, h: int) -> float:
+        """What it costs to take states for one: (L_h + L_{h+1})·m + 2·defect.
+
+        Samples are moved by up to m, and so are their next states. Of states that a fold makes one, a sample taken at
+        one tells of Q* at another up to the defect, and so does a value that is read there.
+        """
         following = self.lipschitz[h + 1] if h + 1 < self.horizon else 0.0
-        return (self.lipschitz[h] + following) * self.merge
+        return (self.lipschitz[h] + following) * self.merge + 2.0 * self.defect
 
 
 def log_v(problem: Problem, k: float, radius: float, delta: float) -> float:
@@ -125,7 +132,7 @@ def full_coefficients(
     shared = 4.0 * C2 / beta + math.sqrt(v) * C2 / beta**1.5
     b_p = shared + transition * L1 * bias
     b_r = shared + slopes[reward_term] * bias
-    return Coefficients((b_p + b_r) * sigma + problem.merging(h), (H + 1.0) * math.sqrt(v), beta * (H + 1.0))
+    return Coefficients((b_p + b_r) * sigma + problem.identifying(h), (H + 1.0) * math.sqrt(v), beta * (H + 1.0))
 
 
 def full_bonus(
@@ -151,7 +158,7 @@ def joint_coefficients(
     if self_normalised:
         slope = C2 / sigma * (k * beta**-1.5 + beta**-0.5)
     constant = radius * (2.0 * C2 * k * R / (beta * sigma) + root * slope)
-    return Coefficients(constant + problem.merging(h), root, beta * R)
+    return Coefficients(constant + problem.identifying(h), root, beta * R)
 
 
 def best_radius(problem: Problem, most: float, delta: float, self_normalised: bool = True) -> float:

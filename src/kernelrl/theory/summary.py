@@ -54,6 +54,7 @@ def summarise(
 ) -> dict[str, Any]:  # fmt: skip
     """The numbers that `command` prints; see there."""
     from kernelrl.envs.adapter import time_limit
+    from kernelrl.envs.making import make_environment
 
     if isinstance(episodes, bool) or episodes != int(episodes) or episodes < 1:
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
@@ -66,9 +67,9 @@ def summarise(
     if not g.admissible:
         raise ValueError(f"kernel: {g.name} is outside the theory; use {', '.join(qualifying_kernels())}")
     try:
-        env = gym.make(env_id)
-    except gym.error.Error as error:
-        raise ValueError(f"env: there is no environment {env_id!r} ({error})") from error
+        env = make_environment(env_id)
+    except ValueError as error:
+        raise ValueError(f"env: {error}") from error
     H = time_limit(env)
     if H is None:
         raise ValueError(f"env: {env_id} has no time limit, and the theory is about episodes of a fixed length")

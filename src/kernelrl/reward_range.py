@@ -1,0 +1,113 @@
+"""The range of rewards that an agent maps to [0, 1] inside: given by the user, or taken from the rewards that are seen.
+
+A range given as a pair is a promise. A reward outside it is an error where guarantees rest on it (`strict`), and widens
+the range otherwise. "auto" begins with nothing and takes the lowest and the highest reward seen, 0 always included.
+Either way the range changes only between episodes (see docs/units.md for what that means for what was learnt).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RewardRange", "as_reward", "check_range"]
+
+SLACK = 1e-9  # rounding that is forgiven at the ends of a range that was given, as a share of its width
+NARROWEST, WIDEST = 1e-100, 1e100
+
+
+def check_range(given: Any) -> tuple[float, float] | str:
+    """`reward_range` as "auto" or a pair of floats, or an error that names it."""
+    if isinstance(given, str) and given == "auto":
+        return "auto"
+    form = '"auto" or a pair (lowest, highest)'
+    try:
+        low, high = (float(bound) for bound in given) if not isinstance(given, str) else (math.nan, math.nan)
+    except (TypeError, ValueError):
+        raise ValueError(f"reward_range must be {form}, got {given!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"reward_range must be {form} of two finite numbers, the lower one first, got {given!r}")
+    if not NARROWEST <= high - low <= WIDEST:
+        raise ValueError(
+            f"reward_range: its width must lie between {NARROWEST:g} and {WIDEST:g}, got {given!r}; rescale the rewards"
+        )
+    return low, high
+
+
+def as_reward(reward: Any, name: str = "reward") -> float:
+    """A reward as a float; NumPy's scalars and arrays of size 1 will do."""
+    if type(reward) is float and abs(reward) < 0.1 * WIDEST:
+        return reward
+    number = math.nan
+    if reward is None or isinstance(reward, str | bytes):
+        raise TypeError(f"{name} must be a number, got {reward!r}")
+    try:
+        array = np.asarray(reward)
+        if array.size != 1 or array.dtype.kind not in "biuf":
+            raise TypeError
+        number = float(array.reshape(())[()])
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be a number, got {reward!r}") from None
+    if not abs(number) < 0.1 * WIDEST:
+        raise ValueError(f"{name} must be a finite number, got {reward!r}")
+    return number
+
+
+@dataclass(frozen=True)
+class RewardRange:
+    """The range in force."""
+
+    low: float
+    high: float
+    given: bool
+    """Whether it began as a pair of the user's."""
+    strict: bool = False
+    """Whether a reward outside is an error."""
+    empty: bool = False
+    """Nothing but 0 has been seen: [low, high] = [0, 1] only stands in for a range."""
+
+    @classmethod
+    def of(cls, given: tuple[float, float] | str, strict: bool = False) -> RewardRange:
+        """The range before any reward."""
+        if isinstance(given, str):
+            return cls(0.0, 1.0, given=False, empty=True)
+        return cls(*given, given=True, strict=strict)
+
+    @property
+    def width(self) -> float:
+        """high - low."""
+        return self.high - self.low
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Rewards below the first or above the second lie outside."""
+        if self.empty:
+            return 0.0, 0.0
+        slack = SLACK * self.width if self.given else 0.0
+        return self.low - slack, self.high + slack
+
+    @property
+    def holds_zero(self) -> bool:
+        """Whether 0, which is what an episode collects after its end, lies inside."""
+        return self.limits[0] <= 0.0 <= self.limits[1]
+
+    def holds(self, reward: float) -> bool:
+        """Whether the reward lies inside."""
+        floor, ceiling = self.limits
+        return floor <= reward <= ceiling
+
+    def widened(self, lowest: float, highest: float) -> tuple[RewardRange, float]:
+        """The range with these rewards inside, and by which factor distances from the cap shrink in mapped units.
+
+        Values that only fall keep, in the environment's units, their distance from the cap, which rises with the upper
+        end: (H-h)·(rise) is added to them. The first range puts them back to the cap.
+        """
+        if self.empty and max(abs(lowest), abs(highest)) < NARROWEST:
+            return self, 1.0
+        low, high = min(lowest, 0.0 if self.empty else self.low), max(highest, 0.0 if self.empty else self.high)
+        before = 0.0 if self.empty else self.width
+        new = RewardRange(low, high, given=self.given, strict=self.strict)
+        return new, before / new.width
