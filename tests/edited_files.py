@@ -116,6 +116,8 @@ def edits(path: Path, seed: int, count: int) -> Iterator[Edit]:
         rng = np.random.default_rng([seed, i])
         edit = Edit(json.loads(json.dumps(header)), [(name, array.copy()) for name, array in arrays.items()], [])
         for _ in range(1 if rng.random() < 0.85 else 2):
+            if not edit.arrays:
+                break
             kind = EDITS[rng.choice(len(EDITS), p=np.array(WEIGHTS) / sum(WEIGHTS))]
             with contextlib.suppress(OverflowError):
                 kind(edit, rng)
@@ -301,10 +303,12 @@ def by_hand(agent: krl.Agent, rng: np.random.Generator, steps: int | None = None
     states = low + (high - low) * rng.random((1 + agent._steps, low.size))
     states = np.floor(states) if agent._discrete else states
     states = np.clip(states, agent._low, agent._high).reshape(-1, *agent._shape)
+    least, most = agent.settings_used()["reward_range"]
+    reward = 0.5 * least + 0.5 * most
     agent.begin_episode()
     for h in range(min(steps or agent._steps, agent._steps, 20)):
         action = agent.choose(states[h], h)
-        agent.observe(states[h], action, float(np.mean(agent.reward_range)), states[h + 1], h, terminated=h == 3)
+        agent.observe(states[h], action, reward, states[h + 1], h, terminated=h == 3 and least <= 0 <= most)
     if ends:
         agent.end_episode()
 

@@ -580,3 +580,8 @@ def test_equal_agents_make_equal_files(tmp_path, monkeypatch):
     assert (tmp_path / "one.krl").read_bytes() == (tmp_path / "other.krl").read_bytes()
     krl.load(tmp_path / "one.krl").save(tmp_path / "again.krl")
     assert (tmp_path / "one.krl").read_bytes() == (tmp_path / "again.krl").read_bytes()
+
+
+def test_a_kernel_is_no_bandwidth():
+    with pytest.raises(ValueError, match="bandwidth must be a finite number above 0, got Kernel"):
+        krl.KernelUCBVI(bandwidth=krl.kernels.Gaussian(), representatives=0.1)

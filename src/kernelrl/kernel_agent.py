@@ -66,7 +66,8 @@ class KernelAgent(Agent):
         reward_range: tuple[float, float] | str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
-        self.bandwidth = bandwidth if callable(bandwidth) else check_bandwidth(bandwidth)
+        is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # which is callable, too
+        self.bandwidth = bandwidth if is_schedule else check_bandwidth(bandwidth)
         self.regularization = positive("regularization", regularization, least=1e-100, most=1e100)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.kernel = kernel
