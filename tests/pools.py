@@ -13,6 +13,7 @@ from kernelrl.core.buckets import NARROW, WIDTH, new_buckets
 from kernelrl.core.kernels import resolve_kernel
 from kernelrl.core.metrics import resolve_metric
 from kernelrl.core.samples import Settings
+from kernelrl.core.units import units_of
 from naive import kernels, metrics
 
 add_point = callable_from_python(module.add_point)
@@ -51,6 +52,7 @@ def make_settings(kernel: Any, metric: Any, d: int, **changes: Any) -> Settings:
         "lipschitz": np.array([4.0, 2.0, 1.0, 0.0]),
         "caps": np.arange(H, 0, -1.0),
         "replan": 0,
+        "units": units_of(0.0, 1.0),
         "space": resolve_metric(metric).space(low, high),
     }
     return Settings.of(**{**given, **changes})

@@ -520,3 +520,26 @@ def test_a_map_to_nowhere_is_refused():
 
     with pytest.raises(ValueError, match="which is no state"):
         krl.metrics.Folded(numba.njit(nowhere)).check(np.zeros(2), np.ones(2))
+
+
+def test_a_bandwidth_in_which_no_two_states_meet():
+    """A box of 100 × 40 and the bandwidth of the unit box; said once."""
+
+    class Wide(gym.Env):
+        observation_space = gym.spaces.Box(np.zeros(2), np.array([100.0, 40.0]), dtype=np.float64)
+        action_space = gym.spaces.Discrete(4)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.x = self.np_random.random(2) * [100, 40]
+            return self.x, {}
+
+        def step(self, action):
+            move = [(1, 0), (-1, 0), (0, 1), (0, -1)][action]
+            self.x = np.clip(self.x + move + 0.1 * self.np_random.standard_normal(2), 0, [100, 40])
+            return self.x, float(self.x[0] > 90), False, False, {}
+
+    with pytest.warns(UserWarning, match=r"^bandwidth: \d+ samples have made \d+ representative states") as caught:
+        krl.KernelUCBVI(bandwidth=0.025, horizon=20).fit(Wide(), 80, seed=0)
+    assert len(caught) == 1
+    krl.KernelUCBVI(bandwidth=5.0, horizon=20).fit(Wide(), 80, seed=0)

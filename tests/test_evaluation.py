@@ -18,7 +18,9 @@ from small_envs import Counting, Line
 
 
 def fitted(**options):
-    agent = krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0, **options)
+    agent = krl.GreedyKernelUCBVI(
+        bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0, reward_range=(0, 1), **options
+    )
     agent.fit(gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3), 30, seed=3)
     return agent
 
@@ -26,11 +28,13 @@ def fitted(**options):
 @pytest.mark.parametrize(
     "agent",
     [
-        krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0),
-        krl.KernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=0.1),
-        krl.UCBVI(bins=5, bonus_scale=0.02),
-        krl.AdaptiveQL(bonus_scale=0.02),
-        krl.RandomAgent(),
+        krl.GreedyKernelUCBVI(
+            bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0, reward_range=(0, 1)
+        ),
+        krl.KernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=0.1, reward_range=(0, 1)),
+        krl.UCBVI(bins=5, bonus_scale=0.02, reward_range=(0, 1)),
+        krl.AdaptiveQL(bonus_scale=0.02, reward_range=(0, 1)),
+        krl.RandomAgent(reward_range=(0, 1)),
     ],
     ids=lambda agent: type(agent).__name__,
 )
@@ -174,8 +178,13 @@ def test_no_interval_without_a_range_that_holds():
     assert agent.evaluate(TimeLimit(Lottery(1.0, 0.5), 2), 5).interval is not None
     beyond = agent.evaluate(TimeLimit(Lottery(1.5, 0.9), 2), 5)
     assert beyond.interval is None and np.isfinite(beyond.t_interval).all()
-    agent.reward_range = "auto"
+    agent = krl.RandomAgent()
+    agent.fit(TimeLimit(Lottery(1.0, 0.5), 2), 9, seed=0)
     assert agent.evaluate(TimeLimit(Lottery(1.0, 0.5), 2), 5).interval is None
+    agent = krl.RandomAgent(reward_range=(0, 0.5))  # a promise that was not kept while learning
+    with pytest.warns(UserWarning, match="reward_range"):
+        agent.fit(TimeLimit(Lottery(1.0, 0.9), 2), 9, seed=0)
+    assert agent.evaluate(TimeLimit(Lottery(0.25, 0.5), 2), 5).interval is None
 
 
 # ----------------------------------------------------------------------------------------------------- the policy's gap
@@ -199,6 +208,7 @@ class Starts(gym.Env):
 
 
 CERTIFIED = {"bandwidth": 0.1, "regularization": 5.0, "lipschitz": (0.5, 1.0), "bonus": krl.bonuses.Joint(0.05)}
+CERTIFIED["reward_range"] = (0, 1)
 
 
 @pytest.mark.parametrize(("cls", "merge"), [(krl.GreedyKernelUCBVI, None), (krl.KernelUCBVI, 0.02)])

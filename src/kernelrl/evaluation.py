@@ -86,7 +86,8 @@ def evaluate(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int, del
     played, horizon = play_episodes(agent, env, episodes, seed)
     returns = played.returns
     interval = None
-    if isinstance(agent.reward_range, tuple) and inside(played.rewards, agent.reward_range):
+    kept = (agent._range.low, agent._range.high) == agent.reward_range  # the user's promise, and not "auto"
+    if isinstance(agent.reward_range, tuple) and kept and inside(played.rewards, agent.reward_range):
         lowest, highest = possible_returns(agent.reward_range, horizon)
         margin = empirical_bernstein(returns, highest - lowest, delta)
         mean = float(returns.mean())

@@ -42,6 +42,7 @@ from kernelrl.theory.lipschitz import unknown_lipschitz
 __all__ = ["REPLAN", "KernelAgent"]
 
 MOST_SAMPLES = 2.0**20
+MANY_SAMPLES, ALONE = 1000, 0.8  # with so many samples and so many representatives for each, none is near another
 REPLAN = ("episode", "step", "doubling")
 CAPS = ("remaining", "horizon")
 FAR = ("self", "nearest")
@@ -86,7 +87,7 @@ class KernelAgent(Agent):
         self._check_combination()
         self._deployed: tuple[Any, Any] | None = None
         self._certified: tuple[int, Certified | CertifiedMerged] | None = None
-        self._warned_of_limit = False
+        self._warned_of_limit = self._warned_of_strangers = False
 
     def _check_combination(self) -> None:
         """Refuse options that need representatives where there are none, or that contradict each other."""
@@ -203,6 +204,7 @@ class KernelAgent(Agent):
 
     def _before_episodes(self, count: int) -> int:
         self._warn_of_limit()
+        self._warn_of_strangers()
         if self.lipschitz == "log":
             count = min(count, self._renew_log())
         if not callable(self.bandwidth):
@@ -284,6 +286,22 @@ class KernelAgent(Agent):
                 UserWarning,
                 stacklevel=2,
             )
+
+    def _warn_of_strangers(self) -> None:
+        """Say once that hardly any two states are near each other, so that nothing can be learnt."""
+        if self.representatives is None or self._warned_of_strangers:
+            return
+        number, samples = int(self._model.merged.reps.number[0]), self._samples_merged()
+        if samples < MANY_SAMPLES or number < ALONE * samples:
+            return
+        self._warned_of_strangers = True
+        warnings.warn(
+            f"bandwidth: {samples} samples have made {number} representative states, so that hardly any state is within "
+            f"representatives={self.representatives:g} of another, and nothing is learnt from one about the next; make "
+            "bandwidth and representatives as large as a few steps of the environment, or scale the metric",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def _warn_of_limit(self) -> None:
         """Say once that states are being merged from farther away than the merge distance."""

@@ -384,7 +384,7 @@ def test_partition():
 def test_a_ball_is_updated_before_it_splits():
     """The first visit splits the first ball: its children start from the update, or from the cap if split before."""
     for split, expected in (("after", 0.5), ("before", 1.0)):
-        agent = krl.AdaptiveQL(horizon=1, bonus_scale=0.0, split=split)
+        agent = krl.AdaptiveQL(horizon=1, bonus_scale=0.0, split=split, reward_range=(0, 1))
         agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(1), 1, seed=0)
         agent.begin_episode()
         agent.observe([0.2], 0, 0.5, [0.2], 0)

@@ -169,6 +169,9 @@ def test_compiling_does_not_play_in_foreign_environments(tmp_path, monkeypatch):
     assert len(learning.WARMED) == 1
 
 
+CONFIGURED = {"agent": "KernelUCBVI", "hyper_parameters": {}, "environment": {"id": "none"}, "monitor": False}
+
+
 def test_functions_that_the_experiment_names(tmp_path):
     """Their files are an experiment's own, so what they name is imported."""
     metric = {"name": "custom", "function": "user_functions:around"}
@@ -180,5 +183,5 @@ def test_functions_that_the_experiment_names(tmp_path):
     job = learning.Job("own", 0, 10, {}, {}, str(tmp_path), [], 60.0)
     resumed, history = learning.resume(job, entry, tmp_path)
     assert repr(resumed) == repr(agent) and len(history) == 0
-    write_json(tmp_path / RUN, {"format": FORMAT, "configuration": {"agent": "KernelUCBVI"}})
+    write_json(tmp_path / RUN, {"format": FORMAT, "configuration": CONFIGURED})
     assert repr(Run("own", 0, tmp_path, 10).agent()) == repr(agent)

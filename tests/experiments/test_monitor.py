@@ -34,7 +34,8 @@ representatives = 0.1
 bonus_scale = 0.001
 """
 MONITORED = GREEDY.format("watched") + "monitor = true\n"
-WATCHED_RANDOM = RANDOM.replace('"random"', '"<watched> random"') + "reward_range = [0, 1]\nmonitor = true\n"
+RANDOM = RANDOM + "reward_range = [0, 1]\n"  # so that its values are the highest there can be
+WATCHED_RANDOM = RANDOM.replace('"random"', '"<watched> random"') + "monitor = true\n"
 
 
 @pytest.fixture(scope="module", autouse=True)

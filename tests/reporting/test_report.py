@@ -125,7 +125,7 @@ def test_hyper_parameters_include_defaults(page):
         "bandwidth = 0.1",
         "representatives = none",
         "regularization = 0.01",
-        "range = (0.0, 1.0)",
+        'range = "auto"',
         "lp(p = 2",
     ):
         assert part in rows["greedy"]

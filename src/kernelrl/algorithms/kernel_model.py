@@ -26,7 +26,7 @@ from kernelrl.core.buckets import (
     slots,
 )
 from kernelrl.core.cones import VOID, check_claims
-from kernelrl.core.fields import Field, Rows, checks, require
+from kernelrl.core.fields import Field, Rows, checks, completes, require
 from kernelrl.core.samples import Samples, Settings, grow_samples, new_samples, sample_room
 
 __all__ = ["KernelExact", "new_kernel_exact"]
@@ -92,16 +92,22 @@ def check_kernel_exact(where, model):
     here, entries = slots(S), slots(E)[:, : E.points.shape[2]]
     numbers = np.sort(model.number[here[:, : S.points.shape[2]]])
     require(np.array_equal(numbers, np.arange(model.planned[0])), f"{where}number", "it is not the samples in the plan")
-    coming = int(model.samples.number[0] - model.planned[0])
-    for name, buckets in (("S", S), ("Y", model.Y)):
-        room = chunks_left(buckets) >= chunks_for(buckets, coming)
-        require(room, f"{where}{name}.chain", f"there is no room for the {coming} samples that are not in the plan")
+    G = model.G[:, here[:, : S.points.shape[2]]]
+    lowest, highest = min(0.0, G.min(initial=0.0)), max(0.0, G.max(initial=0.0))
     C, T, slack = model.C[:, None, entries], model.T[:, :, entries], 1e-6 * settings.horizon
     require((settings.beta <= C * (1.0 + 1e-9)).all(), f"{where}C", f"a count is below {settings.beta}")
-    between = (T >= -slack - slack * C) & (T <= slack + (settings.horizon + slack) * C)
-    require(between.all(), f"{where}T", f"an entry is not between 0 and {settings.horizon} times its count")
+    between = (T >= (lowest - slack) * C - slack) & (T <= (highest + slack) * C + slack)
+    require(between.all(), f"{where}T", f"an entry is not between {lowest} and {highest} times its count")
     if settings.interpolate:
         check_owners(where, model)
+
+
+@completes(KernelExact)
+def complete_kernel_exact(model):
+    """Room for the samples that are not in the plan, whichever lists they belong to."""
+    coming = int(model.samples.number[0] - model.planned[0])
+    fits = all(chunks_left(buckets) >= chunks_for(buckets, coming) for buckets in (model.S, model.Y))
+    return model if fits else grow(model)
 
 
 def check_owners(where, model):
