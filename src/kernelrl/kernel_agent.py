@@ -296,7 +296,7 @@ class KernelAgent(Agent):
             return
         self._warned_of_strangers = True
         warnings.warn(
-            f"bandwidth: {samples} samples have made {number} representative states, so that hardly any state is within "
+            f"bandwidth: {samples} samples have made {number} representative states, so hardly any state is within "
             f"representatives={self.representatives:g} of another, and nothing is learnt from one about the next; make "
             "bandwidth and representatives as large as a few steps of the environment, or scale the metric",
             UserWarning,

@@ -183,5 +183,5 @@ def test_functions_that_the_experiment_names(tmp_path):
     job = learning.Job("own", 0, 10, {}, {}, str(tmp_path), [], 60.0)
     resumed, history = learning.resume(job, entry, tmp_path)
     assert repr(resumed) == repr(agent) and len(history) == 0
-    write_json(tmp_path / RUN, {"format": FORMAT, "configuration": CONFIGURED})
+    write_json(tmp_path / RUN, {"format": FORMAT, "configuration": CONFIGURED, "episodes": 0})
     assert repr(Run("own", 0, tmp_path, 10).agent()) == repr(agent)
