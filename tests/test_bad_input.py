@@ -543,3 +543,57 @@ def test_a_bandwidth_in_which_no_two_states_meet():
         krl.KernelUCBVI(bandwidth=0.025, horizon=20).fit(Wide(), 80, seed=0)
     assert len(caught) == 1
     krl.KernelUCBVI(bandwidth=5.0, horizon=20).fit(Wide(), 80, seed=0)
+
+
+# --------------------------------------------------------------------------------------------------------- environments
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        ([], [], "observation_space: states must have at least one coordinate"),
+        ([0.0, 0.0], [1.0, 1e-310], "observation_space: axis 1 is only 1e-310 wide, .*RescaleObservation"),
+        ([0.0, 1.0], [1.0, 1.0 + 1e-16], None),
+        ([0.0, 5.0], [1.0, 5.0], None),
+    ],
+)
+def test_boxes(make, low, high, message):
+    """Without axes, narrower than can be divided, of no width."""
+    agent, box = make(), gym.spaces.Box(np.array(low), np.array(high), dtype=np.float64)
+    if message is not None:
+        with pytest.raises(ValueError, match=message):
+            agent.start(box, gym.spaces.Discrete(A), H, seed=0)
+        assert agent.episodes == 0
+        return
+    agent.start(box, gym.spaces.Discrete(A), H, seed=0)
+    agent.begin_episode()
+    agent.observe(low, 0, 0.5, high, 0)
+    agent.end_episode()
+    assert np.isfinite(agent.values([low, high], step=0)).all()
+
+
+@pytest.mark.parametrize("make", [kernel, greedy, krl.RandomAgent])
+def test_boxes_without_end(make):
+    """Infinite on some sides, and as wide as numbers go."""
+    box = gym.spaces.Box(np.array([-np.inf, 0.0, -1e308]), np.array([np.inf, np.inf, 1e308]), dtype=np.float64)
+    agent = make()
+    agent.start(box, gym.spaces.Discrete(A), H, seed=0)
+    for x in ([0.0, 0.0, 0.0], [1e30, 1e30, -1e30], [-1e300, 1e300, 1e300]):
+        agent.begin_episode()
+        agent.observe(x, 0, 0.5, x, 0)
+        agent.end_episode()
+        assert not np.isnan(agent.values([x], step=0)).any()
+    with pytest.raises(ValueError, match="must be finite"):
+        agent.choose([np.inf, 0.0, 0.0], 0)
+
+
+@pytest.mark.parametrize("make", [krl.RandomAgent, lambda: krl.OptQL(bins=3)])
+def test_environments_by_their_id(make):
+    assert len(make().fit("kernelrl/TwinRooms-v0", 2, seed=0)) == 2
+    with pytest.raises(ValueError, match=r"^env: there is no environment 'kernelrl/TwinRoms-v0'"):
+        make().fit("kernelrl/TwinRoms-v0", 2)
+    with pytest.raises(TypeError, match=r"^env must be a Gymnasium environment or the id of one, got 5"):
+        make().fit(5, 2)
+    with pytest.raises(TypeError, match=r"^env: agents learn from one environment at a time"):
+        make().fit(gym.make_vec("CartPole-v1", num_envs=2), 2)
