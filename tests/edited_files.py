@@ -301,10 +301,11 @@ def by_hand(agent: krl.Agent, rng: np.random.Generator, steps: int | None = None
     states = low + (high - low) * rng.random((1 + agent._steps, low.size))
     states = np.floor(states) if agent._discrete else states
     states = np.clip(states, agent._low, agent._high).reshape(-1, *agent._shape)
+    reward = float(np.mean(agent.settings_used()["reward_range"]))
     agent.begin_episode()
     for h in range(min(steps or agent._steps, agent._steps, 20)):
         action = agent.choose(states[h], h)
-        agent.observe(states[h], action, float(np.mean(agent.reward_range)), states[h + 1], h, terminated=h == 3)
+        agent.observe(states[h], action, reward, states[h + 1], h, terminated=h == 3)
     if ends:
         agent.end_episode()
 
