@@ -29,7 +29,7 @@ class Outcome:
             self.lost.append(words)
 
     def attempt(self, words: str, function: Any, *arguments: Any) -> None:
-        """Call a function that checks something: what it asserts and is not so is lost, any other error is a failure."""
+        """Call a function that checks something: an assertion that fails is a loss, another error a failure."""
         try:
             function(*arguments)
         except AssertionError:
