@@ -55,7 +55,10 @@ def results(out: Path) -> Any:
 
 def kill_some(outcome: Outcome, file: Path, out: Path, kills: int, rng: np.random.Generator) -> None:
     """Start the experiment and kill something of it at random moments, `kills` times in all."""
+    starts = 0
     while kills > 0:
+        starts += 1
+        assert starts < 50 + 50 * kills, f"{out.name}: the experiment ends again and again before it can be killed"
         with started(file, out) as running:
             while kills > 0 and running.poll() is None:
                 wait_within(running, rng.uniform(0, 5))
