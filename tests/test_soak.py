@@ -48,7 +48,7 @@ def test_memory(name):
     assert not outcome.failed, outcome.failed
 
 
-# ----------------------------------------------------------------------------------------------- faults that are noticed
+# ---------------------------------------------------------------------------------------------- faults that are noticed
 
 
 def test_memory_that_leaks_is_noticed(monkeypatch):
