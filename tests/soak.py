@@ -53,7 +53,7 @@ PARTS = {  # the longest first
     "kills": Part("experiments killed", "kills", options={"count": 200}),
     "files": Part("edited files", "files", options={"count": 250}),
     "environments": Part("environments that fail", "environments"),
-    "ray": Part("Ray tasks, nodes and drivers killed", "kills", "run_ray", {"count": 12}),
+    "ray": Part("Ray tasks, nodes and drivers killed", "kills", "run_ray", {"count": 25}),
     "hand": Part("calls by hand, not compiled", "hand", options={"count": 15}, plain=True),
     "plain": Part("edited files, not compiled", "files", options={"count": 25}, plain=True),
     "cache": Part("cache of machine code", "cache", options={"races": 200, "damaged": 8, "cold": 3}),

@@ -9,12 +9,13 @@ import sys
 
 import numba
 import numpy as np
+import polars
 import pytest
 
 import kernelrl as krl
 import soak
 from experiment_parts import environment
-from soak_parts import files, hand, kills, memory
+from soak_parts import disk, files, hand, kills, memory
 from soak_parts.outcome import Outcome
 from test_interface import AGENTS
 
@@ -46,6 +47,13 @@ def test_memory(name):
     outcome = Outcome()
     memory.check(outcome, name, {"optql": 20_000, "merged": 4_000, "greedy-exact": 600}[name])
     assert not outcome.failed, outcome.failed
+
+
+def test_saving_to_a_full_disk(tmp_path):
+    outcome = Outcome()
+    disk.save_with_limits(outcome, tmp_path, 5)
+    assert outcome.tried == {"saves to a full disk": 5}
+    assert not outcome.failed and not outcome.lost, outcome
 
 
 # ---------------------------------------------------------------------------------------------- faults that are noticed
@@ -88,10 +96,34 @@ def test_faults_of_calls_by_hand_are_noticed(broken, words, tmp_path, monkeypatc
     assert words in str(outcome.failed + outcome.lost)
 
 
+class Careless(krl.RandomAgent):
+    """Destroys the older file and says nothing."""
+
+    def save(self, path):
+        path.write_bytes(b"")
+
+
+def test_a_full_disk_that_costs_the_older_file_is_noticed(tmp_path):
+    (tmp_path / "agent.krl").write_bytes(b"older")
+    assert not disk.refuses(Careless(), tmp_path / "agent.krl", 10)
+    assert disk.refuses(krl.RandomAgent(), tmp_path / "agent.krl", 10)
+
+
 def test_what_kills_lose_is_noticed(tmp_path):
     outcome = Outcome()
     kills.check_stored(outcome, tmp_path, {"greedy": 7}, "all killed")
     assert outcome.lost == ["all killed: greedy had 7 episodes, then {}"]
+
+
+@pytest.mark.parametrize("other", [{"agent.krl": b"other"}, {}, {"agent.krl": b"same", "more.krl": b""}])
+def test_other_results_are_noticed(other, tmp_path, monkeypatch):
+    frame, same = polars.DataFrame({"return": [1.0]}), {"agent.krl": b"same"}
+    monkeypatch.setattr(kills, "results", lambda out: (frame, same))
+    kills.check_results(tmp_path, (frame, same))
+    for expected in ((frame, other), (frame.with_columns(polars.lit(2.0).alias("return")), same)):
+        outcome = Outcome()
+        outcome.attempt("killed", kills.check_results, tmp_path, expected)
+        assert len(outcome.lost) == 1 and not outcome.failed
 
 
 def test_edited_files_that_fail_are_noticed(tmp_path, monkeypatch):

@@ -208,7 +208,9 @@ def try_sequence(outcome: Outcome, variant: str, seed: int, calls: int, folder: 
         outcome.count("refused calls", player.play(calls))
         player.finish()
     except ValueError as error:
-        if player is None or player.agent._model is not None or not is_refused_start(error):
+        if player is not None and player.agent._model is None and is_refused_start(error):
+            outcome.count("spaces refused")
+        else:
             outcome.attempt(f"{variant}, sequence {seed}", raise_again, error)
     except Exception as error:
         outcome.attempt(f"{variant}, sequence {seed}, after {(player.log if player else [])[-6:]}", raise_again, error)
