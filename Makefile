@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure paper test lint coverage bench clean
+.PHONY: help setup figure paper test soak lint coverage bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -34,6 +34,9 @@ paper: setup  ## run the paper's experiment at full scale (8 seeds of 50,000 epi
 
 test: setup  ## run the tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+
+soak: setup  ## try for 20 minutes to break what docs/reliability.md promises; SOAK='--minutes 5 --only kills' for less
+	@$(BIN)/python tests/soak.py $(SOAK)
 
 lint: setup  ## check style, formatting and types
 	@$(BIN)/ruff check
