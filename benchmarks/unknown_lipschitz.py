@@ -14,7 +14,7 @@ from kernelrl.evaluation import t_interval
 SEEDS = range(4)
 PROBLEMS = {
     "kernelrl/Ramp-v0": (2_000, {"bandwidth": 0.05, "representatives": 0.02}, (0.5, 1.0), (1.0, 0.1)),
-    "kernelrl/TwinRooms-v0": (3_000, {"bandwidth": 0.025, "representatives": 0.05}, (10.0, 1.0), (1.0, 0.1)),
+    "kernelrl/TwinRooms-v0": (1_000, {"bandwidth": 0.025, "representatives": 0.05}, (10.0, 1.0), (1.0, 0.1)),
 }
 
 
