@@ -61,9 +61,11 @@ def kill_some(outcome: Outcome, file: Path, out: Path, kills: int, rng: np.rando
         assert starts < 50 + 50 * kills, f"{out.name}: the experiment ends again and again before it can be killed"
         with started(file, out) as running:
             while kills > 0 and running.poll() is None:
-                wait_within(running, rng.uniform(0, 5))
-                before = stored(outcome, out)
                 what = ("worker", "parent", "all")[rng.integers(3)]
+                while what == "worker" and running.poll() is None and not children_of(running.pid):
+                    time.sleep(0.01)
+                wait_within(running, rng.uniform(0, 2 if what == "worker" else 5))
+                before = stored(outcome, out)
                 victims = victims_of(running, what, rng)
                 for pid in victims:
                     with contextlib.suppress(ProcessLookupError):

@@ -21,7 +21,7 @@ from soak_parts.outcome import Outcome
 
 H, PIECES = 20, 20
 ROOM = 6 * 2**20  # bytes by which a flat run may grow: the allocator's own coming and going
-PER_SAMPLE = {"greedy-exact": 6000, "kernel-exact": 12000}  # bytes, arrays that have been doubled ahead included
+PER_SAMPLE = {"greedy-exact": 3000, "kernel-exact": 6000}  # bytes, arrays that have been doubled ahead included
 SHARE = {"kernel-exact": 0.02, "greedy-exact": 0.1, "merged": 0.5, "greedy-merged": 0.5, "saving": 0.1}
 
 FLAT: dict[str, Callable[[], krl.Agent]] = {
@@ -33,7 +33,7 @@ FLAT: dict[str, Callable[[], krl.Agent]] = {
 }
 GROWING: dict[str, Callable[[], krl.Agent]] = {
     "greedy-exact": lambda: krl.GreedyKernelUCBVI(bandwidth=0.1, lipschitz=2.0, representatives=None),
-    "kernel-exact": lambda: krl.KernelUCBVI(bandwidth=0.1, representatives=None),
+    "kernel-exact": lambda: krl.KernelUCBVI(bandwidth=0.05, bonus_scale=0.05, representatives=None, stationary=False),
 }
 
 
