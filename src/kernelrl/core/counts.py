@@ -42,7 +42,7 @@ VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
 class Counts(NamedTuple):
     """What was seen. A pair's number is (pool·X + x)·A + a."""
 
-    pairs: Annotated[np.ndarray, Field("Pairs 5", infinite=True)]  # n, sum of rewards (raw), 1/n, root/√n, terminations
+    pairs: Annotated[np.ndarray, Field("Pairs 5")]  # n, sum of rewards (raw), 1/n, root/√n, terminations
     # first block of successors, or -1
     first: Annotated[np.ndarray, Field("Pairs", np.int32, index="blocks", none=True)]
     successor: Annotated[np.ndarray, Field("blocks 8", np.uint32, index="X")]  # y
