@@ -204,6 +204,24 @@ def test_rewards_that_are_no_numbers(agent, reward):
         agent.observe(GOOD, 0, reward, GOOD, 0)
 
 
+@pytest.mark.parametrize("terminated", ["no", None, [True, False], 2, 0.5])
+def test_terminations_that_are_no_flags(agent, terminated):
+    with pytest.raises(TypeError, match=r"^terminated must be True or False, got"):
+        agent.observe(GOOD, 0, 0.5, GOOD, 0, terminated=terminated)
+    for good in (np.bool_(False), 0, np.array([False])):
+        agent.observe(GOOD, 0, 0.5, GOOD, 0, terminated=good)
+
+
+def test_a_refused_termination_leaves_no_trace():
+    agent = krl.OptQL(bins=3, reward_range=(1, 2))
+    agent.start(BOX, gym.spaces.Discrete(A), H, seed=0)
+    agent.begin_episode()
+    with pytest.raises(ValueError, match="excludes 0"):
+        agent.observe(GOOD, 0, 7.0, GOOD, 0, terminated=True)
+    agent.end_episode()
+    assert agent.settings_used()["reward_range"] == (1.0, 2.0)
+
+
 def test_refused_transitions_leave_no_trace(agent):
     def state():
         return agent.q_values([GOOD, [0.2, 0.1]], step=0).tolist()
@@ -576,10 +594,15 @@ def test_boxes(make, low, high, message):
 @pytest.mark.parametrize("make", [kernel, greedy, krl.RandomAgent])
 def test_boxes_without_end(make):
     """Infinite on some sides, and as wide as numbers go."""
-    box = gym.spaces.Box(np.array([-np.inf, 0.0, -1e308]), np.array([np.inf, np.inf, 1e308]), dtype=np.float64)
+    far = gym.spaces.Box(-1.7e308, 1.7e308, (1,), np.float64)
+    with pytest.raises(
+        ValueError, match=r"observation_space: axis 0 reaches from -1.7e\+308 to 1.7e\+308; give bounds"
+    ):
+        make().start(far, gym.spaces.Discrete(A), H, seed=0)
+    box = gym.spaces.Box(np.array([-np.inf, 0.0, -1e290]), np.array([np.inf, np.inf, 1e290]), dtype=np.float64)
     agent = make()
     agent.start(box, gym.spaces.Discrete(A), H, seed=0)
-    for x in ([0.0, 0.0, 0.0], [1e30, 1e30, -1e30], [-1e300, 1e300, 1e300]):
+    for x in ([0.0, 0.0, 0.0], [1e30, 1e30, -1e30], [-1e290, 1e290, 1e290]):
         agent.begin_episode()
         agent.observe(x, 0, 0.5, x, 0)
         agent.end_episode()
@@ -591,8 +614,10 @@ def test_boxes_without_end(make):
 @pytest.mark.parametrize("make", [krl.RandomAgent, lambda: krl.OptQL(bins=3)])
 def test_environments_by_their_id(make):
     assert len(make().fit("kernelrl/TwinRooms-v0", 2, seed=0)) == 2
-    with pytest.raises(ValueError, match=r"^env: there is no environment 'kernelrl/TwinRoms-v0'"):
+    with pytest.raises(ValueError, match=r'^env: there is no environment "kernelrl/TwinRoms-v0"'):
         make().fit("kernelrl/TwinRoms-v0", 2)
+    with pytest.raises(ValueError, match=r"^env: .*nomod"):
+        make().fit("nomod:X-v0", 1)
     with pytest.raises(TypeError, match=r"^env must be a Gymnasium environment or the id of one, got 5"):
         make().fit(5, 2)
     with pytest.raises(TypeError, match=r"^env: agents learn from one environment at a time"):

@@ -282,6 +282,21 @@ def test_a_range_that_was_given_widens_with_one_word():
 
 
 @pytest.mark.parametrize("driver", ["compiled", "python"])
+def test_a_warning_that_is_made_an_error_comes_last(driver):
+    """The range has been widened, and the episode counts."""
+    agent = krl.OptQL(bins=4, reward_range=(0, 0.3))
+    with pytest.raises(UserWarning, match="reward_range") as caught:
+        agent.fit(make_env(), 60, seed=1, driver=driver)
+    assert agent.episodes == len(caught.value.history) > 0
+    assert agent.settings_used()["reward_range"][1] > 0.3
+    agent.fit(make_env(), 60 - agent.episodes, driver=driver)
+    with pytest.warns(UserWarning, match="reward_range"):
+        other = krl.OptQL(bins=4, reward_range=(0, 0.3))
+        other.fit(make_env(), 60, seed=1)
+    assert np.array_equal(agent.q_values([[0.2, 0.2]], 0), other.q_values([[0.2, 0.2]], 0))
+
+
+@pytest.mark.parametrize("driver", ["compiled", "python"])
 def test_a_range_from_what_is_seen(driver):
     env = TransformReward(make_env(), lambda r: 1000 * r - 3) if driver == "python" else make_env()
     agent = krl.OptQL(bins=4)

@@ -22,18 +22,19 @@ from kernelrl.core import fields
 from kernelrl.core.stream import new_stream
 from kernelrl.core.units import Units, units_of
 from kernelrl.envs.adapter import time_limit
+from kernelrl.envs.making import make_environment
 from kernelrl.evaluation import Evaluation, evaluate
 from kernelrl.fitting import fit
 from kernelrl.history import History
 from kernelrl.recovery import Recovery
 from kernelrl.restoring import check_plausible, read_beyond, read_range, read_started
-from kernelrl.reward_range import RewardRange, as_reward, check_range
+from kernelrl.reward_range import RewardRange, as_flag, as_reward, check_range
 
 __all__ = ["AGENTS", "Agent"]
 
 AGENTS: dict[str, type[Agent]] = {}
 Floats = npt.NDArray[np.float64]
-NARROWEST = 1e-100  # an axis of a box of states that is narrower cannot be divided
+NARROWEST, FARTHEST = 1e-100, 1e290  # an axis that is narrower cannot be divided, nor one that ends farther away
 
 
 class Agent:
@@ -146,19 +147,19 @@ class Agent:
 
     def _widen(self, lowest: float, highest: float) -> None:
         """Take rewards into the range that lie outside, and put everything that was learnt into the new units."""
-        if self._range.given and not self._warned_of_range:
-            self._warned_of_range = True
-            reward = lowest if lowest < self._range.low else highest
-            warnings.warn(
-                f"reward_range: the reward {reward} is outside {(self._range.low, self._range.high)}; the range was "
-                "widened and all data kept",
-                UserWarning,
-                stacklevel=4,
-            )
         before = self._range
         self._range, keep = before.widened(lowest, highest)
         if self._range != before:
             self._model = self._rescaled(keep)
+        if before.given and not self._warned_of_range:  # last, since a warning may be made an error
+            self._warned_of_range = True
+            reward = lowest if lowest < before.low else highest
+            warnings.warn(
+                f"reward_range: the reward {reward} is outside {(before.low, before.high)}; the range was widened and "
+                "all data kept",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _rescaled(self, keep: float) -> Any:
         """The model in the units of the range in force (see `interface.rescaled`)."""
@@ -240,17 +241,18 @@ class Agent:
         h = self._check_step(step)
         a = self._check_action(action)
         r = as_reward(reward)
+        ends = as_flag(terminated, "terminated")
+        if ends and not self._range.holds_zero:
+            raise self._end_error()
         if not self._range.holds(r):
             if self._range.strict:
                 raise self._range_error(r)
             low, high = self._beyond or (r, r)
             self._beyond = min(low, r), max(high, r)
-        if terminated and not self._range.holds_zero:
-            raise self._end_error()
         self._recovery = None
         if not interface.has_room(model):
             model = self._model = interface.grow(model)
-        interface.observe(model, x, a, r, y, h, bool(terminated))
+        interface.observe(model, x, a, r, y, h, ends)
 
     def end_episode(self) -> None:
         """End an episode."""
@@ -547,6 +549,13 @@ def check_box(space: gym.spaces.Box) -> None:
         narrow = (high > low) & (high - low < NARROWEST)
     if wrong.any():
         raise ValueError(f"observation_space: axis {int(np.argmax(wrong))} holds no number, got {space}")
+    far = np.isfinite(low) & (abs(low) > FARTHEST) | np.isfinite(high) & (abs(high) > FARTHEST)
+    if far.any():
+        j = int(np.argmax(far))
+        raise ValueError(
+            f"observation_space: axis {j} reaches from {low[j]:g} to {high[j]:g}; give bounds below {FARTHEST:g}, or "
+            "infinite ones"
+        )
     if narrow.any():
         j = int(np.argmax(narrow))
         raise ValueError(
@@ -559,9 +568,9 @@ def made(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
     """An environment from itself or from its id."""
     if isinstance(env, str):
         try:
-            return gym.make(env)
-        except gym.error.Error as error:
-            raise ValueError(f"env: there is no environment {env!r} ({error})") from error
+            return make_environment(env)
+        except ValueError as error:
+            raise ValueError(f"env: {error}") from error
     if isinstance(env, gym.vector.VectorEnv):
         raise TypeError(f"env: agents learn from one environment at a time; make it with gymnasium.make, got {env}")
     if not isinstance(env, gym.Env):

@@ -87,7 +87,7 @@ class Archive:
             raise ValueError("its header is no object")
         version = header.get("format")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise ValueError(f"its header says no format (a whole number from 1 on), but {version!r}")
+            raise ValueError(f"its header must name the format, a whole number from 1 on, and has {version!r}")
         if version > FORMAT:
             raise Refused(
                 f"was saved by a newer version of kernelrl ({header.get('version')}, format {version}); this version "
@@ -95,8 +95,8 @@ class Archive:
             )
         if version < FORMAT:
             raise Refused(
-                "was saved by kernelrl before 0.2, whose values were in other units; learn again, or load it with "
-                "that version"
+                f"was saved by an earlier kernelrl (format {version}, this one reads {FORMAT}), whose values were in "
+                "other units; learn again, or load it with that version"
             )
         return header
 

@@ -20,6 +20,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     are replaced. Any number of threads and processes may write to one path at a time; the last one to end wins.
     """
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"path: there is no folder {target.parent} to write {target.name} into")
     mode = mode_of(path, target)
     temporary = target.with_name(f".{target.name[:40]}.{os.getpid()}-{secrets.token_hex(8)}.part")
     try:

@@ -127,6 +127,7 @@ def fit(
                 if until_gap is not None and played == due:
                     gap = agent._gap()
             except BaseException as error:
+                done = agent.episodes - first  # whole episodes of a block that did not end count, too
                 if recovery is not None and not whole:
                     recovery.restore(first + done, loop.again)
                 agent._recovery = None

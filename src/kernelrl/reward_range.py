@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RewardRange", "as_reward", "check_range"]
+__all__ = ["RewardRange", "as_flag", "as_reward", "check_range"]
 
 SLACK = 1e-9  # rounding that is forgiven at the ends of a range that was given, as a share of its width
 NARROWEST, WIDEST = 1e-100, 1e100
@@ -54,6 +54,16 @@ def as_reward(reward: Any, name: str = "reward") -> float:
     if not abs(number) < 0.1 * WIDEST:
         raise ValueError(f"{name} must be a finite number, got {reward!r}")
     return number
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """A flag as a bool; 0 and 1, NumPy's and arrays of size 1 will do."""
+    if type(value) is bool:
+        return value
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "biuf" or array.reshape(())[()] not in (0, 1):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(array.reshape(())[()])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.envs.interface import advance, reset
-from kernelrl.reward_range import as_reward
+from kernelrl.reward_range import as_flag, as_reward
 
 __all__ = ["GymEnvironment", "compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit"]
 
@@ -46,7 +46,8 @@ def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_
         )
     observation, reward, terminated, truncated, _ = given
     reward = as_reward(reward, "the environment's reward")
-    terminated, truncated = bool(terminated), bool(truncated)
+    terminated = as_flag(terminated, "the environment's terminated")
+    truncated = as_flag(truncated, "the environment's truncated")
     next_state[:] = env.check_state("the environment's next state", observation)
     if env.records is not None:
         env.records[-1][1].append((reward, next_state.copy(), terminated, truncated))
