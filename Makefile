@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure paper test soak lint coverage bench clean
+.PHONY: help setup figure paper test again soak lint coverage bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -37,6 +37,9 @@ test: setup  ## run the tests
 
 soak: setup  ## try for 20 minutes to break what docs/reliability.md promises; SOAK='--minutes 5 --only kills' for less
 	@$(BIN)/python tests/soak.py $(SOAK)
+
+again: setup  ## run the tests ten times in random order of files, three of them beside a load; AGAIN='--times 2' for less
+	@$(BIN)/python tests/again.py $(AGAIN)
 
 lint: setup  ## check style, formatting and types
 	@$(BIN)/ruff check
