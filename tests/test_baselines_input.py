@@ -52,12 +52,18 @@ def test_adaptive_ql_divides_boxes_only():
 
 
 @each_class
-@pytest.mark.parametrize("high", [[1.0, np.inf], [1.0, 1e308]])
-def test_unbounded_states(cls, high):
-    low = np.array([0.0, -1e308])
-    space = gym.spaces.Box(low, np.array(high), dtype=np.float64)
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        (0.0, np.inf, "unbounded in dimension 1 .*TransformObservation"),
+        (-np.inf, 0.0, "unbounded in dimension 1 .*TransformObservation"),
+        (-1e308, 1e308, r"axis 1 reaches from -1e\+308 to 1e\+308; give bounds below"),
+    ],
+)
+def test_unbounded_states(cls, low, high, message):
+    space = gym.spaces.Box(np.array([0.0, low]), np.array([1.0, high]), dtype=np.float64)
     agent = cls() if cls is krl.AdaptiveQL else cls(bins=3)
-    with pytest.raises(ValueError, match=r"^observation_space: .*unbounded in dimension 1 .*TransformObservation"):
+    with pytest.raises(ValueError, match=f"^observation_space: .*{message}"):
         agent.start(space, TWO, 3)
 
 
