@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conftest import callable_from_python
+from from_python import callable_from_python
 from kernelrl.core import buckets as module
 from kernelrl.core.buckets import NARROW, WIDTH, new_buckets
 from kernelrl.core.kernels import resolve_kernel

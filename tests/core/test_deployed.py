@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from conftest import callable_from_python
+from from_python import callable_from_python
 from kernelrl.core import samples as samples_module
 from kernelrl.core.buckets import WIDTH
 from kernelrl.core.deployed import deployed_action, new_deployed, plan_deployed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from conftest import callable_from_python
+from from_python import callable_from_python
 from kernelrl.core import bonuses as bonuses_module
 from kernelrl.core import estimates as module
 from kernelrl.core.buckets import WIDTH

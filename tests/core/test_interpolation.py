@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from conftest import callable_from_python
+from from_python import callable_from_python
 from kernelrl.core import interpolation as module
 from kernelrl.core.buckets import WIDTH
 from pools import CASES, LISTS, Pool

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from conftest import callable_from_python
+from from_python import callable_from_python
 from kernelrl.core import groups as groups_module
 from kernelrl.core import representatives as reps_module
 from kernelrl.core import transitions as transitions_module

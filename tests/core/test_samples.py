@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from conftest import callable_from_python
+from from_python import callable_from_python
 from kernelrl.core import samples as module
 from kernelrl.core.metrics import Lp
 from kernelrl.core.samples import (
