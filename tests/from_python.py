@@ -1,4 +1,4 @@
-"""Compiled functions for tests to call. (Not in a conftest: there are several, and which one is found hangs on order.)"""
+"""Compiled functions for tests to call. Not in a conftest: there are several, and order decides which is found."""
 
 from __future__ import annotations
 
