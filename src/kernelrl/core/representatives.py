@@ -304,54 +304,41 @@ def copy_place(reps, u, out):
 
 
 @compiled
-def weigh_anew(reps, settings):
-    """Make all lists of weights, which must be empty, anew; return whether there was room for them."""
+def fill_lists(reps, settings, near, reach, weigh):
+    """List for each representative those within `reach` of it, in `near`, which must be empty; return whether they fit.
+
+    Entries have weights if `weigh`, else distances.
+    """
     for u in range(reps.number[0]):
-        if reps.weights.index.size - reps.weights.used[0] < 4 * reps.number[0] + 2 * LEAST:
+        if near.index.size - near.used[0] < 4 * reps.number[0] + 2 * LEAST:
             return False
         x = reps.here
         copy_place(reps, u, x)
         for v in range(reps.number[0]):
             square = square_to(reps, settings.space, v, x)
-            if square <= settings.reach * settings.reach:
-                weight = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
-                append_neighbour(reps.weights, u, v, weight)
+            if square <= reach * reach:
+                amount = math.sqrt(square)
+                if weigh:
+                    amount = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+                append_neighbour(near, u, v, amount)
     return True
+
+
+def new_lists(reps, settings, reach, weigh):
+    """Lists as `fill_lists` makes them."""
+    most = 4 * LEAST * (int(reps.number[0]) + 1)
+    while True:
+        near = new_near(reps.following.size, most)
+        if fill_lists(reps, settings, near, float(reach), weigh):
+            return near
+        most *= 2
 
 
 def reweigh(reps, settings, coming):
     """The same set with the weights of another bandwidth, and room for `coming` more representatives."""
-    number, capacity = int(reps.number[0]), reps.following.size
-    most = 4 * LEAST * (number + 1)
-    while True:
-        reps = reps._replace(weights=new_near(capacity, most))
-        if weigh_anew(reps, settings):
-            return grow_representatives(reps, coming)
-        most *= 2
-
-
-@compiled
-def measure_cones(reps, settings):
-    """Make all lists of what cones can reach, which must be empty; return whether there was room for them."""
-    for u in range(reps.number[0]):
-        if reps.cones.index.size - reps.cones.used[0] < 4 * reps.number[0] + 2 * LEAST:
-            return False
-        x = reps.here
-        copy_place(reps, u, x)
-        for v in range(reps.number[0]):
-            square = square_to(reps, settings.space, v, x)
-            if square <= reps.cone_reach * reps.cone_reach:
-                append_neighbour(reps.cones, u, v, math.sqrt(square))
-    return True
+    return grow_representatives(reps._replace(weights=new_lists(reps, settings, settings.reach, True)), coming)
 
 
 def relist_cones(reps, settings, reach):
     """The same set where a cone can reach as far as `reach`; room for more representatives is the caller's to make."""
-    number, capacity = int(reps.number[0]), reps.following.size
-    most = 4 * LEAST * (number + 1)
-    reps = reps._replace(cone_reach=float(reach))
-    while True:
-        reps = reps._replace(cones=new_near(capacity, most))
-        if measure_cones(reps, settings):
-            return reps
-        most *= 2
+    return reps._replace(cone_reach=float(reach), cones=new_lists(reps, settings, reach, False))
