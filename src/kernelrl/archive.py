@@ -173,6 +173,8 @@ class ArgumentError(TypeError):
 def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """The file of an agent; whatever goes wrong with it in the block is a ValueError that names the file."""
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"path: {path} is a folder; give the file of an agent, as agent.save wrote it")
     if not path.is_file():
         raise FileNotFoundError(f"path: there is no file {path}")
     # Damage makes zipfile, zlib, json, NumPy and constructors raise errors of many kinds.

@@ -100,7 +100,9 @@ def how_often(event: Any) -> str:
     if not isinstance(cache, CodeCache):
         return "in each process again"
     unknown = cache.why_not_kept(tuple(event.data["args"]))
-    return f"in each process again, since it uses {unknown}" if unknown else "once; the result is kept"
+    if unknown:
+        return f"in each process again, since it uses {unknown}"
+    return "once; the result is kept" if cache.can_keep() else "in each process again: the cache cannot be written"
 
 
 event.register("numba:compile", CompileNotice())

@@ -168,6 +168,13 @@ class CodeCache(_Cache):
             return str(error)
         return ""
 
+    def can_keep(self):
+        """Whether files can be written where machine code is kept."""
+        folder = self._folder
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        return os.access(folder, os.W_OK)
+
     def _ingredients(self, signature):
         arguments, result = sigutils.normalize_signature(signature)
         made_of = Ingredients()

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelrl.core.buckets import available_memory
 from kernelrl.core.compile import compiled
 
-__all__ = ["MOST_ENTRIES", "Grid", "box_grid", "cell_of", "check_bins", "check_bounded", "check_size", "discrete_grid"]
+__all__ = ["Grid", "box_grid", "cell_of", "check_bins", "check_bounded", "check_size", "discrete_grid"]
 
-MOST_ENTRIES = 2**26  # steps · cells · actions: half a gigabyte for each array of them
+BYTES = 40  # about what an agent keeps for each step, cell and action
 
 
 class Grid(NamedTuple):
@@ -44,7 +45,7 @@ def check_bins(bins):
     numbers = np.asarray(bins)
     if numbers.ndim > 1 or numbers.size == 0 or numbers.dtype.kind not in "iuf":
         raise ValueError(f"{form}; got {bins!r}")
-    if not (np.isfinite(numbers) & (numbers >= 1) & (numbers < 2**31) & (numbers == np.floor(numbers))).all():
+    if not (np.isfinite(numbers) & (numbers >= 1) & (numbers < 2**53) & (numbers == np.floor(numbers))).all():
         raise ValueError(f"{form}; got {bins!r}")
     return int(numbers) if numbers.ndim == 0 else tuple(int(n) for n in numbers)
 
@@ -63,11 +64,12 @@ def check_bounded(low, high, what):
 
 
 def check_size(cells, actions, horizon):
-    """An error if tables of steps · cells · actions would not fit into memory."""
-    if cells * actions * horizon > MOST_ENTRIES:
-        raise ValueError(
-            f"bins: {cells} cells times {actions} actions times {horizon} steps are {cells * actions * horizon:.2g} "
-            f"entries, more than the {MOST_ENTRIES} that fit into memory; take fewer bins"
+    """Raise MemoryError if tables of steps · cells · actions do not fit into memory."""
+    asked, available = BYTES * cells * actions * horizon, available_memory()
+    if asked > available:
+        raise MemoryError(
+            f"bins: {cells:.3g} cells times {actions} actions times {horizon} steps take about {asked:.2g} bytes, and "
+            f"{available:.2g} bytes are available; take fewer bins"
         )
 
 
