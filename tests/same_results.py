@@ -121,8 +121,7 @@ def results(name: str, agent: Any, env: gym.Env[Any, Any], steps: tuple[int, ...
             found[f"b{h}"], found[f"c{h}"] = agent.bonuses(states, h), agent.counts(states, h)
         found[f"act{h}"] = np.array([agent.act(x, h) for x in states])
     if "joint" in name or "full" in name:
-        lower, upper = agent.certificate(states)
-        found["lower"], found["upper"] = lower, upper
+        found["certificate"] = np.array([tuple(agent.certificate(x)) for x in states])
     return {f"{name}.{key}": value for key, value in found.items()}
 
 
