@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+COMPILED := geometry bonuses stores planning algorithms
 STAMP := .venv/.installed
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
@@ -47,7 +48,7 @@ lint: setup  ## check style, formatting and types
 	@$(BIN)/mypy
 
 coverage: setup  ## run the core's tests without compilation and show which lines they reach
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core --cov=src/kernelrl/core --cov=src/kernelrl/algorithms --cov-report=term-missing:skip-covered
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered
 
 bench: setup  ## run every benchmark; bench-NAME runs benchmarks/NAME.py
 	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"

@@ -6,8 +6,8 @@ since an index that might be negative keeps the compiler from vectorising.
 
 import math
 
-from kernelrl.core.compile import SUMS, inner
-from kernelrl.core.kernels import exp_negative
+from kernelrl.geometry.kernels import exp_negative
+from kernelrl.jit.compile import SUMS, inner
 
 BLOCK = 256
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import kernelrl as krl
 from _common import environment, report
-from kernelrl.evaluation import t_interval
+from kernelrl.agents.evaluation import t_interval
 
 SEEDS = range(4)
 KERNEL = {"bandwidth": 0.025, "representatives": 0.05}

@@ -15,10 +15,10 @@ import numpy as np
 
 from _common import LIPSCHITZ, H, agent, environment, report, resident_megabytes, seconds
 from _scan import lowest, scan
-from kernelrl.algorithms.interface import pick_largest
-from kernelrl.core.compile import compiled
-from kernelrl.core.stream import episode_seed, new_stream
 from kernelrl.envs.interface import advance, reset
+from kernelrl.episodes.verbs import pick_largest
+from kernelrl.jit.compile import compiled
+from kernelrl.jit.stream import episode_seed, new_stream
 
 A, SIGMA, BETA = 4, 0.025, 0.01
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import kernelrl as krl
 from _common import environment, report
-from kernelrl.evaluation import t_interval
+from kernelrl.agents.evaluation import t_interval
 
 FOLD = krl.metrics.Folded(krl.envs.twin_rooms_fold)
 FOLD_BOX = krl.metrics.Folded(krl.envs.twin_rooms_fold, krl.metrics.Lp(2, scale="box"))

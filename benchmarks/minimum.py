@@ -15,7 +15,7 @@ import numpy as np
 
 import kernelrl as krl
 from _common import environment, report
-from kernelrl.evaluation import t_interval
+from kernelrl.agents.evaluation import t_interval
 
 
 def run(stationary, scale, minimum, episodes, seed):

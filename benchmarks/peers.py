@@ -20,9 +20,9 @@ import numpy as np
 
 import kernelrl as krl
 from _common import H, environment, report, seconds
-from kernelrl.core.compile import compiled
-from kernelrl.core.stream import episode_seed
 from kernelrl.envs.interface import advance, reset
+from kernelrl.jit.compile import compiled
+from kernelrl.jit.stream import episode_seed
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"

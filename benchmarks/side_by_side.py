@@ -12,7 +12,7 @@ import time
 
 import kernelrl as krl
 from _common import environment, report
-from kernelrl.core.compile import compiled
+from kernelrl.jit.compile import compiled
 
 EPISODES = {"KernelUCBVI": 1500, "GreedyKernelUCBVI": 20_000}
 

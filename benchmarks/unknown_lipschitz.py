@@ -9,7 +9,7 @@ import numpy as np
 
 import kernelrl as krl
 from _common import report
-from kernelrl.evaluation import t_interval
+from kernelrl.agents.evaluation import t_interval
 
 SEEDS = range(4)
 PROBLEMS = {

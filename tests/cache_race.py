@@ -19,7 +19,7 @@ from typing import Any
 
 import numba
 
-from kernelrl.core import compile as kernelrl_compile
+from kernelrl.jit import compile as kernelrl_compile
 
 FACTORS = (2, 3, 5)
 VALUES = (1.5, 2)

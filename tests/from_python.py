@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numba
 
-from kernelrl.core.compile import compiled
+from kernelrl.jit.compile import compiled
 
 
 def callable_from_python(function, cache=True):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.algorithms.kernel_plan import STILL
+from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
 from naive.deployed import NaiveDeployed
 from naive.estimates import argmax_set, lipschitz_constants

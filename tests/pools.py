@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from from_python import callable_from_python
-from kernelrl.core import buckets as module
-from kernelrl.core.buckets import NARROW, WIDTH, new_buckets
-from kernelrl.core.kernels import resolve_kernel
-from kernelrl.core.metrics import resolve_metric
-from kernelrl.core.samples import Settings
-from kernelrl.core.units import units_of
+from kernelrl.geometry import buckets as module
+from kernelrl.geometry.buckets import NARROW, WIDTH, new_buckets
+from kernelrl.geometry.kernels import resolve_kernel
+from kernelrl.geometry.metrics import resolve_metric
+from kernelrl.stores.samples import Settings
+from kernelrl.stores.units import units_of
 from naive import kernels, metrics
 
 add_point = callable_from_python(module.add_point)

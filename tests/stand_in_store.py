@@ -12,7 +12,7 @@ import numpy as np
 import polars
 
 import kernelrl as krl
-from kernelrl import storage
+from kernelrl.agents import storage
 from kernelrl.experiments.store import FORMAT
 
 ENVIRONMENT = {"id": "kernelrl/TwinRooms-v0", "goal": [0.3, 0.3], "radius": 0.3}

@@ -15,9 +15,9 @@ import gymnasium as gym
 import numpy as np
 
 import kernelrl as krl
-from kernelrl.core.stream import normal, seed_stream, uniform
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.jit.stream import normal, seed_stream, uniform
 
 REWARDS = {
     (-1.0, 0.0): {"corridor": {"step": -1.0, "arrival": 0.0}, "stop": {"stop": -1.0, "go": -1.0}},

@@ -18,10 +18,10 @@ import pytest
 from numba.core.registry import cpu_target
 
 from cache_race import race
-from kernelrl.core import code_cache
-from kernelrl.core.code_cache import CodeCache
-from kernelrl.core.code_key import UnknownError
-from kernelrl.core.compile import cache_dir, compiled
+from kernelrl.jit import code_cache
+from kernelrl.jit.code_cache import CodeCache
+from kernelrl.jit.code_key import UnknownError
+from kernelrl.jit.compile import cache_dir, compiled
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
 
@@ -225,7 +225,7 @@ from typing import NamedTuple
 import numba, numpy as np
 import {helper} as elsewhere
 from {helper} import helper
-from kernelrl.core.metrics import embed, gap_squared, is_plane
+from kernelrl.geometry.metrics import embed, gap_squared, is_plane
 GAIN = 2.0
 TABLE = np.array([1.0, 2.0])
 class Mode(IntEnum):
@@ -386,8 +386,8 @@ def test_what_is_not_known_works(home, modules):
 MINE = """
 from typing import NamedTuple
 import numpy as np
-from kernelrl.algorithms import interface as verbs
-from kernelrl.core.stream import seed_stream
+from kernelrl.episodes import verbs as verbs
+from kernelrl.jit.stream import seed_stream
 from kernelrl.envs.interface import advance, reset
 from numba import njit
 from my_helper import reward_of
@@ -464,8 +464,8 @@ import json
 import numpy as np
 from numba.core import event
 import kernelrl as krl
-from kernelrl.core import metrics
-from kernelrl.rollout import run_compiled
+from kernelrl.geometry import metrics
+from kernelrl.episodes.loop import run_compiled
 
 compiled = []
 
@@ -569,7 +569,7 @@ def test_an_edited_script_is_compiled_again(tmp_path):
 
 CELL = """
 from typing import NamedTuple
-from kernelrl.core.metrics import embed
+from kernelrl.geometry.metrics import embed
 
 class Cell(NamedTuple):
     scale: float
@@ -596,7 +596,7 @@ def test_cells_of_a_notebook(home):
 SAME_NAME = """
 import json, sys
 from numba import njit
-from kernelrl.core.compile import compiled
+from kernelrl.jit.compile import compiled
 
 def make(k):
     @njit

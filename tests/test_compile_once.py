@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
-from kernelrl.algorithms.interface import perform
-from kernelrl.core import counts, deployed, grid
-from kernelrl.core.compile import ROOT, WHERE_COMPILED
-from kernelrl.core.metrics import LpSpace
+from kernelrl.console import CompileNotice
 from kernelrl.envs import TwinRooms
-from kernelrl.progress import CompileNotice
-from kernelrl.rollout import run_compiled
+from kernelrl.episodes.loop import run_compiled
+from kernelrl.episodes.verbs import perform
+from kernelrl.geometry import grid
+from kernelrl.geometry.metrics import LpSpace
+from kernelrl.jit.compile import ROOT, WHERE_COMPILED
+from kernelrl.planning import deployed
+from kernelrl.stores import counts
 from small_envs import Line
 from user_functions import around, overloaded
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernelrl as krl
-from kernelrl.core.stream import episode_seed
-from kernelrl.evaluation import FIRST, empirical_bernstein, t_interval
+from kernelrl.agents.evaluation import FIRST, empirical_bernstein, t_interval
+from kernelrl.jit.stream import episode_seed
 from naive import statistics as naive
 from naive.ramp import RampValues
 from small_envs import Counting, Line

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import kernelrl as krl
-from kernelrl.files import replacing, write_json
+from kernelrl.agents.files import replacing, write_json
 
 
 def write(path, content):

@@ -15,9 +15,9 @@ import pytest
 from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
 
 import kernelrl as krl
-from kernelrl import storage
-from kernelrl.core.stream import episode_seed
+from kernelrl.agents import storage
 from kernelrl.envs import TwinRooms
+from kernelrl.jit.stream import episode_seed
 from pairs import in_own_units
 from small_envs import Counting, Halved, Line
 

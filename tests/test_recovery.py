@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
-from kernelrl import fitting, recovery
+from kernelrl.agents import fitting, recovery
 from test_interface import AGENTS, CLASSES, EPISODES, SEED, check_equal, make, make_env, read, whole
 
 FAIL_AT = 11  # the episode in which something goes wrong, from 0

@@ -9,8 +9,8 @@ from gymnasium.wrappers import TransformReward
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.algorithms.kernel_plan import STILL
-from kernelrl.reward_range import RewardRange
+from kernelrl.agents.reward_range import RewardRange
+from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI

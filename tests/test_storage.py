@@ -22,9 +22,9 @@ from numba import njit
 
 import kernelrl as krl
 import user_functions
-from kernelrl import archive as archive_module
-from kernelrl import storage
-from kernelrl.core import buckets
+from kernelrl.agents import archive as archive_module
+from kernelrl.agents import storage
+from kernelrl.geometry import buckets
 
 KERNEL = {"bandwidth": 0.1, "representatives": None}
 

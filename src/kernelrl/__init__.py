@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 from kernelrl.envs import register as _register
 
 if TYPE_CHECKING:
+    from kernelrl import bonuses as bonuses
     from kernelrl import envs as envs
-    from kernelrl import presets as presets
-    from kernelrl import schedules as schedules
     from kernelrl import theory as theory
-    from kernelrl.agent import Agent
-    from kernelrl.agents import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
-    from kernelrl.core import bonuses, kernels, metrics
-    from kernelrl.grid_agents import UCBVI, AdaptiveQL, GreedyUCBVI, OptQL
-    from kernelrl.history import History
-    from kernelrl.loading import load
+    from kernelrl.agents import presets as presets
+    from kernelrl.agents import schedules as schedules
+    from kernelrl.agents.base import Agent
+    from kernelrl.agents.grid import UCBVI, AdaptiveQL, GreedyUCBVI, OptQL
+    from kernelrl.agents.history import History
+    from kernelrl.agents.loading import load
+    from kernelrl.agents.public import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
+    from kernelrl.geometry import kernels as kernels
+    from kernelrl.geometry import metrics as metrics
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,23 +43,23 @@ __all__ = [
 ]
 
 _WHERE = {
-    "AdaptiveQL": "kernelrl.grid_agents",
-    "Agent": "kernelrl.agent",
-    "GreedyKernelUCBVI": "kernelrl.agents",
-    "GreedyUCBVI": "kernelrl.grid_agents",
-    "History": "kernelrl.history",
-    "KernelUCBVI": "kernelrl.agents",
-    "OptQL": "kernelrl.grid_agents",
-    "RandomAgent": "kernelrl.agents",
-    "UCBVI": "kernelrl.grid_agents",
-    "load": "kernelrl.loading",
+    "AdaptiveQL": "kernelrl.agents.grid",
+    "Agent": "kernelrl.agents.base",
+    "GreedyKernelUCBVI": "kernelrl.agents.public",
+    "GreedyUCBVI": "kernelrl.agents.grid",
+    "History": "kernelrl.agents.history",
+    "KernelUCBVI": "kernelrl.agents.public",
+    "OptQL": "kernelrl.agents.grid",
+    "RandomAgent": "kernelrl.agents.public",
+    "UCBVI": "kernelrl.agents.grid",
+    "load": "kernelrl.agents.loading",
 }
 _MODULES = {
-    "bonuses": "kernelrl.core.bonuses",
-    "kernels": "kernelrl.core.kernels",
-    "metrics": "kernelrl.core.metrics",
-    "presets": "kernelrl.presets",
-    "schedules": "kernelrl.schedules",
+    "bonuses": "kernelrl.bonuses",
+    "kernels": "kernelrl.geometry.kernels",
+    "metrics": "kernelrl.geometry.metrics",
+    "presets": "kernelrl.agents.presets",
+    "schedules": "kernelrl.agents.schedules",
     "theory": "kernelrl.theory",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.algorithms.kernel_plan import STILL
+from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.representatives import NaiveRepresentatives

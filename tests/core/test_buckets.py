@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import buckets as module
-from kernelrl.core.buckets import (
+from kernelrl.geometry import buckets as module
+from kernelrl.geometry.buckets import (
     AWAY,
     LANES,
     NARROW,
@@ -23,7 +23,7 @@ from kernelrl.core.buckets import (
     new_buckets,
     number_of_chunks,
 )
-from kernelrl.core.metrics import Lp
+from kernelrl.geometry.metrics import Lp
 from naive import metrics as naive
 
 add_point, near, near_too, all_chunks, size_of, found, distances_in, point_at, total_and_dot, lanes = (

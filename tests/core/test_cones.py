@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import cones as module
-from kernelrl.core.buckets import WIDTH
-from kernelrl.core.cones import AFTER, BEFORE, MARGIN, VOID, Claims
+from kernelrl.geometry import cones as module
+from kernelrl.geometry.buckets import WIDTH
+from kernelrl.geometry.cones import AFTER, BEFORE, MARGIN, VOID, Claims
 from pools import CASES, LISTS, Pool
 
 claim, forget_slack, lowest_cone, rise, search, settle, sink = (

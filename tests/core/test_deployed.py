@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import samples as samples_module
-from kernelrl.core.buckets import WIDTH
-from kernelrl.core.deployed import deployed_action, new_deployed, plan_deployed
-from kernelrl.core.samples import grow_samples, new_samples, sample_room
+from kernelrl.geometry.buckets import WIDTH
+from kernelrl.planning.deployed import deployed_action, new_deployed, plan_deployed
+from kernelrl.stores import samples as samples_module
+from kernelrl.stores.samples import grow_samples, new_samples, sample_room
 from naive import kernels, metrics
 from naive.deployed import NaiveDeployed
 from naive.estimates import argmax_set

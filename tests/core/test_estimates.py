@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import bonuses as bonuses_module
-from kernelrl.core import estimates as module
-from kernelrl.core.buckets import WIDTH
+from kernelrl.bonuses import smoothed as bonuses_module
+from kernelrl.geometry.buckets import WIDTH
+from kernelrl.stores import estimates as module
 from naive.estimates import simplified_bonus
 from pools import BETA, CASES, LISTS, H, Pool
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import edited_files
-from kernelrl import storage
-from kernelrl.core.fields import (
+from kernelrl.agents import storage
+from kernelrl.jit.fields import (
     SCRATCH,
     Field,
     Rows,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import interpolation as module
-from kernelrl.core.buckets import WIDTH
+from kernelrl.geometry import interpolation as module
+from kernelrl.geometry.buckets import WIDTH
 from pools import CASES, LISTS, Pool
 
 anything_above, cone_radius, cones_at, is_below = (

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import kernels as module
-from kernelrl.core.kernels import Compact, ExponentialPower, Gaussian, Kernel, exp_negative, resolve_kernel
+from kernelrl.geometry import kernels as module
+from kernelrl.geometry.kernels import Compact, ExponentialPower, Gaussian, Kernel, exp_negative, resolve_kernel
 from naive import kernels as naive
 
 weigh_in_place = callable_from_python(module.weigh_in_place)

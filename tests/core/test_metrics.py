@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from numba import njit
 from numpy.testing import assert_allclose
 
-from kernelrl.core.buckets import AWAY, LANES, WIDTH
-from kernelrl.core.kernels import exp_negative
-from kernelrl.core.metrics import (
+from kernelrl.envs import twin_rooms_fold
+from kernelrl.geometry.buckets import AWAY, LANES, WIDTH
+from kernelrl.geometry.kernels import exp_negative
+from kernelrl.geometry.metrics import (
     METRICS,
     Custom,
     Folded,
@@ -26,7 +27,6 @@ from kernelrl.core.metrics import (
     resolve_metric,
     squared_distances,
 )
-from kernelrl.envs import twin_rooms_fold
 from naive import metrics as naive
 
 POWERS = [1.0, 1.5, 2.0, 3.0, math.inf]

@@ -9,14 +9,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.core import groups as groups_module
-from kernelrl.core import representatives as reps_module
-from kernelrl.core import transitions as transitions_module
-from kernelrl.core.compile import compiled
-from kernelrl.core.groups import MEMBERS, grow_groups, new_groups
-from kernelrl.core.representatives import grow_representatives, new_representatives, representative_room, reweigh
-from kernelrl.core.rows import add_rows, padded
-from kernelrl.core.transitions import (
+from kernelrl.geometry import groups as groups_module
+from kernelrl.geometry import representatives as reps_module
+from kernelrl.geometry.groups import MEMBERS, grow_groups, new_groups
+from kernelrl.geometry.representatives import grow_representatives, new_representatives, representative_room, reweigh
+from kernelrl.jit.compile import compiled
+from kernelrl.jit.rows import add_rows, padded
+from kernelrl.stores import transitions as transitions_module
+from kernelrl.stores.transitions import (
     grow_flat,
     grow_missing,
     grow_transitions,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from from_python import callable_from_python
-from kernelrl.core import samples as module
-from kernelrl.core.metrics import Lp
-from kernelrl.core.samples import (
+from kernelrl.geometry.metrics import Lp
+from kernelrl.stores import samples as module
+from kernelrl.stores.samples import (
     ACTION,
     STEP,
     TERMINATED,

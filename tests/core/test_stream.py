@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kernelrl.core.stream import episode_seed, index_below, mix, new_stream, next_bits, normal, seed_stream, uniform
+from kernelrl.jit.stream import episode_seed, index_below, mix, new_stream, next_bits, normal, seed_stream, uniform
 from naive import stream as naive
 
 SEEDS = [0, 1, 1234567, 2**31 - 1, 2**63 - 1]

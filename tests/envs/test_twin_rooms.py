@@ -13,10 +13,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from kernelrl import envs
-from kernelrl.core.stream import new_stream
 from kernelrl.envs import twin_rooms as module
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.twin_rooms import TwinRooms, draw, make_dynamics, twin_rooms_fold
+from kernelrl.jit.stream import new_stream
 from naive import twin_rooms as naive
 from naive.stream import Stream
 

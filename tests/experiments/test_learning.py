@@ -12,13 +12,13 @@ import pytest
 
 import kernelrl as krl
 from experiment_parts import GREEDY, write_toml
+from kernelrl.agents.files import write_json
 from kernelrl.experiments import learning
 from kernelrl.experiments.config import AgentEntry, read_experiment
 from kernelrl.experiments.learning import learn, snapshot_episodes
 from kernelrl.experiments.objects import build_agent
 from kernelrl.experiments.runner import Plan, Result, agent_table, extend, plan_jobs
 from kernelrl.experiments.store import AGENT, FORMAT, HISTORY, RUN, Run, Store
-from kernelrl.files import write_json
 
 EPISODES = 40
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.core.samples import ACTION
+from kernelrl.stores.samples import ACTION
 from kernelrl.theory.bonuses import Problem
 from kernelrl.theory.concentration import uniform_bernstein
 from kernelrl.theory.covering import greedy_net

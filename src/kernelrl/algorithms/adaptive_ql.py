@@ -21,7 +21,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.algorithms.opt_ql import kept
+from kernelrl.bonuses.counted import Optimism, bonus_at
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -36,12 +38,10 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.algorithms.opt_ql import kept
-from kernelrl.core.buckets import check_memory, lengthen, more
-from kernelrl.core.compile import inner
-from kernelrl.core.fields import Field, checks, require
-from kernelrl.core.optimism import Optimism, bonus_at
-from kernelrl.core.units import Units, after_end, learnt
+from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, checks, require
+from kernelrl.stores.units import Units, after_end, learnt
 
 __all__ = ["AdaptiveTrees", "leaves", "new_adaptive_ql"]
 

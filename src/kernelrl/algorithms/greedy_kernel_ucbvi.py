@@ -17,7 +17,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.bonuses.smoothed import count_sample
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -32,8 +33,7 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.core.bonuses import count_sample
-from kernelrl.core.buckets import (
+from kernelrl.geometry.buckets import (
     SIZE,
     WIDTH,
     Buckets,
@@ -51,12 +51,12 @@ from kernelrl.core.buckets import (
     payload,
     size_of,
 )
-from kernelrl.core.compile import inner
-from kernelrl.core.estimates import bonuses_at, counts_at, targets_at
-from kernelrl.core.fields import Field, Rows
-from kernelrl.core.interpolation import anything_above, cone_radius, cones_at, is_below
-from kernelrl.core.metrics import embed
-from kernelrl.core.samples import (
+from kernelrl.geometry.interpolation import anything_above, cone_radius, cones_at, is_below
+from kernelrl.geometry.metrics import embed
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, Rows
+from kernelrl.stores.estimates import bonuses_at, counts_at, targets_at
+from kernelrl.stores.samples import (
     Samples,
     Settings,
     action_list,
@@ -69,7 +69,7 @@ from kernelrl.core.samples import (
     row,
     sample_room,
 )
-from kernelrl.core.units import mapped
+from kernelrl.stores.units import mapped
 
 __all__ = ["GreedyExact", "new_greedy_exact"]
 

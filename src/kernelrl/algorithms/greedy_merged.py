@@ -1,6 +1,6 @@
 """Greedy-Kernel-UCBVI (paper, algorithm 3) on representative states (paper, section 6).
 
-With V_h = R_h at first, and the estimates of `kernelrl.core.merged`, at each visited state, of representative u,
+With V_h = R_h at first, and the estimates of `kernelrl.stores.merged`, at each visited state, of representative u,
 
     Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)          from the data before this transition
     a          = argmax Q̃_h(u, ·)
@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -34,10 +34,12 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.core.buckets import check_memory, lengthen
-from kernelrl.core.compile import inner
-from kernelrl.core.fields import Field, checks, require
-from kernelrl.core.merged import (
+from kernelrl.geometry.buckets import check_memory, lengthen
+from kernelrl.geometry.metrics import embed
+from kernelrl.geometry.representatives import find_or_add, list_of, square_to
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, checks, require
+from kernelrl.stores.merged import (
     JOINED,
     SAMPLES,
     Merged,
@@ -55,10 +57,8 @@ from kernelrl.core.merged import (
     reading_bias,
     smooth_row,
 )
-from kernelrl.core.metrics import embed
-from kernelrl.core.representatives import find_or_add, list_of, square_to
-from kernelrl.core.samples import Settings, has_next, lone_target, pool
-from kernelrl.core.transitions import entries_of, pass_back, sum_missing
+from kernelrl.stores.samples import Settings, has_next, lone_target, pool
+from kernelrl.stores.transitions import entries_of, pass_back, sum_missing
 
 __all__ = ["GreedyMerged", "new_greedy_merged"]
 

@@ -14,7 +14,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.algorithms.ucbvi import CountSettings, pool_of
+from kernelrl.bonuses.counted import bonus_at
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -28,9 +30,10 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.algorithms.ucbvi import CountSettings, pool_of
-from kernelrl.core.compile import inner
-from kernelrl.core.counts import (
+from kernelrl.geometry.grid import cell_of
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, check_lists, checks
+from kernelrl.stores.counts import (
     VISITS,
     Counts,
     add_transition,
@@ -40,9 +43,6 @@ from kernelrl.core.counts import (
     pair_of,
     targets,
 )
-from kernelrl.core.fields import Field, check_lists, checks
-from kernelrl.core.grid import cell_of
-from kernelrl.core.optimism import bonus_at
 
 __all__ = ["GridGreedyUCBVI", "new_greedy_ucbvi"]
 

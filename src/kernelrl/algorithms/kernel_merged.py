@@ -1,6 +1,6 @@
 """Kernel-UCBVI (paper, algorithms 1 and 2) on representative states (paper, section 6).
 
-A plan goes backwards in h over all representatives u, with V_H = 0 and the estimates of `kernelrl.core.merged`:
+A plan goes backwards in h over all representatives u, with V_H = 0 and the estimates of `kernelrl.stores.merged`:
 
     W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y)
     Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)
@@ -15,7 +15,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
+from kernelrl.bonuses.smoothed import AS_RUN, FULL, bonus_factors
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -30,13 +32,14 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
-from kernelrl.core.bonuses import AS_RUN, FULL, bonus_factors
-from kernelrl.core.buckets import check_memory, lengthen, more
-from kernelrl.core.compile import SUMS, inner
-from kernelrl.core.fields import SCRATCH, Field, Rows, checks, completes, require
-from kernelrl.core.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
-from kernelrl.core.merged import (
+from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
+from kernelrl.geometry.metrics import embed
+from kernelrl.geometry.representatives import copy_place, find_or_add, list_of, square_to
+from kernelrl.jit.compile import SUMS, inner
+from kernelrl.jit.fields import SCRATCH, Field, Rows, checks, completes, require
+from kernelrl.jit.rows import COLUMNS
+from kernelrl.stores.merged import (
     JOINED,
     Merged,
     add_transition,
@@ -55,11 +58,8 @@ from kernelrl.core.merged import (
     note_start,
     spread,
 )
-from kernelrl.core.metrics import embed
-from kernelrl.core.representatives import copy_place, find_or_add, list_of, square_to
-from kernelrl.core.rows import COLUMNS
-from kernelrl.core.samples import Settings, has_next, pool
-from kernelrl.core.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
+from kernelrl.stores.samples import Settings, has_next, pool
+from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
 
 __all__ = ["KernelMerged", "look_up", "new_kernel_merged", "with_merged"]
 

@@ -8,9 +8,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import grow, has_room
-from kernelrl.core.bonuses import JOINT
-from kernelrl.core.buckets import (
+from kernelrl.bonuses.smoothed import JOINT
+from kernelrl.episodes.verbs import grow, has_room
+from kernelrl.geometry.buckets import (
     NARROW,
     WIDTH,
     Buckets,
@@ -25,9 +25,9 @@ from kernelrl.core.buckets import (
     payload,
     slots,
 )
-from kernelrl.core.cones import VOID, check_claims
-from kernelrl.core.fields import Field, Rows, checks, completes, require
-from kernelrl.core.samples import Samples, Settings, grow_samples, new_samples, sample_room
+from kernelrl.geometry.cones import VOID, check_claims
+from kernelrl.jit.fields import Field, Rows, checks, completes, require
+from kernelrl.stores.samples import Samples, Settings, grow_samples, new_samples, sample_room
 
 __all__ = ["KernelExact", "new_kernel_exact"]
 
@@ -61,7 +61,7 @@ class KernelExact(NamedTuple):
     touched: Annotated[np.ndarray, Field("rows E.chunks", np.bool_)]  # T or C changed since Q was computed
     # slot of Y at the very place of the sample, or -1
     tip: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="Y", none=True, fill=-1)]
-    # Interpolation only, see `kernelrl.core.cones`:
+    # Interpolation only, see `kernelrl.geometry.cones`:
     # min(R_h, Q̃) as M knows it
     height: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", least="Least", most="Most")]
     slack: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S")]

@@ -16,7 +16,7 @@ has been passed on. A plan then
     the T of the entries near x_s; Q̃ = T/C + B is taken anew where T or C changed; and V_h follows.
 
 With interpolation, each next state remembers for each action the lowest cone above it, M, and whose it is
-(`kernelrl.core.cones`).
+(`kernelrl.geometry.cones`).
 
 Each of the H levels adds at most STILL of error to the next for values and once more for cones, so values are within
 2·H·STILL of a full recomputation.
@@ -26,7 +26,8 @@ import math
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.algorithms.kernel_model import KernelExact, new_kernel_exact
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -38,13 +39,12 @@ from kernelrl.algorithms.interface import (
     read_q,
     read_values,
 )
-from kernelrl.algorithms.kernel_model import KernelExact, new_kernel_exact
-from kernelrl.algorithms.kernel_plan import plan
-from kernelrl.core.compile import inner
-from kernelrl.core.estimates import bonuses_at, counts_at, sums_at, targets_at, weight_between
-from kernelrl.core.interpolation import cones_at
-from kernelrl.core.metrics import embed
-from kernelrl.core.samples import ACTION, STEP, action_list, append_sample, pool, row
+from kernelrl.geometry.interpolation import cones_at
+from kernelrl.geometry.metrics import embed
+from kernelrl.jit.compile import inner
+from kernelrl.planning.incremental import plan
+from kernelrl.stores.estimates import bonuses_at, counts_at, sums_at, targets_at, weight_between
+from kernelrl.stores.samples import ACTION, STEP, action_list, append_sample, pool, row
 
 __all__ = ["KernelExact", "new_kernel_exact"]
 

@@ -16,7 +16,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.bonuses.counted import Optimism, bonus_at
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -31,11 +32,10 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.core.compile import inner
-from kernelrl.core.fields import Field
-from kernelrl.core.grid import Grid, cell_of
-from kernelrl.core.optimism import Optimism, bonus_at
-from kernelrl.core.units import Units, after_end, learnt
+from kernelrl.geometry.grid import Grid, cell_of
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field
+from kernelrl.stores.units import Units, after_end, learnt
 
 __all__ = ["GridOptQL", "kept", "new_opt_ql"]
 

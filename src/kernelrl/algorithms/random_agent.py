@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -20,8 +20,8 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.core.fields import Field
-from kernelrl.core.stream import index_below
+from kernelrl.jit.fields import Field
+from kernelrl.jit.stream import index_below
 
 __all__ = ["Uniform"]
 

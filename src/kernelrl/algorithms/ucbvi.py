@@ -28,7 +28,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.interface import (
+from kernelrl.bonuses.counted import Optimism, bonus_at
+from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     end_episode,
@@ -43,8 +44,10 @@ from kernelrl.algorithms.interface import (
     read_values,
     rescaled,
 )
-from kernelrl.core.compile import inner
-from kernelrl.core.counts import (
+from kernelrl.geometry.grid import Grid, cell_of
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, check_lists, checks, require
+from kernelrl.stores.counts import (
     BLOCK,
     VISITS,
     Counts,
@@ -57,10 +60,7 @@ from kernelrl.core.counts import (
     targets,
     untried,
 )
-from kernelrl.core.fields import Field, check_lists, checks, require
-from kernelrl.core.grid import Grid, cell_of
-from kernelrl.core.optimism import Optimism, bonus_at
-from kernelrl.core.units import Units
+from kernelrl.stores.units import Units
 
 __all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of", "queue_all"]
 

@@ -7,7 +7,7 @@ plain Python. The loop that runs episodes calls the verbs and does not know the 
 
 from typing import Any
 
-from kernelrl.core.compile import generic
+from kernelrl.jit.compile import generic
 
 __all__ = ["advance", "reset"]
 

@@ -42,11 +42,11 @@ from scipy.interpolate import make_interp_spline
 from scipy.ndimage import map_coordinates, spline_filter
 from scipy.special import roots_hermitenorm
 
-from kernelrl.core.compile import cache_dir
 from kernelrl.envs import ENVIRONMENTS, endings
-from kernelrl.envs.adapter import compiled_dynamics, time_limit
 from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
+from kernelrl.episodes.adapter import compiled_dynamics, time_limit
+from kernelrl.jit.compile import cache_dir
 
 __all__ = ["OptimalValues", "motion_of", "solve", "solve_command"]
 

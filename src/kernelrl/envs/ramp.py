@@ -16,9 +16,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelrl.core.stream import normal, seed_stream
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.jit.stream import normal, seed_stream
 
 __all__ = ["Ramp", "RampDynamics"]
 

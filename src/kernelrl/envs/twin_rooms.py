@@ -25,11 +25,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelrl.core.compile import compiled
-from kernelrl.core.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
-from kernelrl.core.stream import normal, seed_stream, uniform
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.geometry.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
+from kernelrl.jit.compile import compiled
+from kernelrl.jit.stream import normal, seed_stream, uniform
 
 __all__ = ["TwinRooms", "TwinRoomsDynamics", "draw", "make_dynamics", "twin_rooms_fold"]
 

@@ -24,14 +24,16 @@ from typing import Any
 import gymnasium as gym
 
 import kernelrl
-from kernelrl import envs, storage
-from kernelrl.agent import Agent
-from kernelrl.core import bonuses, kernels, metrics
+from kernelrl import envs
+from kernelrl.agents import storage
+from kernelrl.agents.base import Agent
+from kernelrl.agents.schedules import Power
+from kernelrl.bonuses import smoothed as bonuses
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.envs.making import make_environment
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
+from kernelrl.geometry import kernels, metrics
 from kernelrl.imports import imported, no_such
-from kernelrl.schedules import Power
 
 __all__ = [
     "agent_class", "build_agent", "build_environment", "configuration", "listing", "optimal_values", "public_agents",

@@ -21,11 +21,11 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from kernelrl.agents.files import replacing
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
 from kernelrl.experiments.engine import Event, Task
 from kernelrl.experiments.learning import Job, learn, warm
 from kernelrl.experiments.store import AGENT, HISTORY, RUN
-from kernelrl.files import replacing
 
 __all__ = ["RayEngine"]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kernelrl.agents.files import write_json
 from kernelrl.experiments.config import Experiment, ExperimentError, read_experiment
 from kernelrl.experiments.display import Display
 from kernelrl.experiments.engine import Engine, Task
@@ -36,7 +37,6 @@ from kernelrl.experiments.store import (
     make_folder,
     safe_name,
 )
-from kernelrl.files import write_json
 
 __all__ = ["CHECKPOINT_SECONDS", "Result", "run"]
 

@@ -24,13 +24,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelrl.files import replacing, sync_folder, write_json
+from kernelrl.agents.files import replacing, sync_folder, write_json
 from kernelrl.imports import one_line
 
 if TYPE_CHECKING:
     import polars
 
-    from kernelrl.agent import Agent
+    from kernelrl.agents.base import Agent
 
 __all__ = [
     "FORMAT", "Run", "Store", "StoreError", "empty_history", "is_free", "load", "make_folder", "open_store",
@@ -190,7 +190,7 @@ class Run:
     @property
     def episodes(self) -> int:
         """How many episodes are stored."""
-        from kernelrl import storage
+        from kernelrl.agents import storage
 
         file = self.path / AGENT
         if not self.has_checkpoint:
@@ -211,8 +211,8 @@ class Run:
 
     def agent(self) -> Agent:
         """The agent as it was when last stored."""
+        from kernelrl.agents.loading import load as load_agent
         from kernelrl.experiments.objects import agent_class
-        from kernelrl.loading import load as load_agent
 
         agent_class(self.config["agent"])  # imports it, which makes a class of the user's own known
         try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kernelrl.files import replacing
+from kernelrl.agents.files import replacing
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
 from kernelrl.reporting.figures import draw_all, save, window_of

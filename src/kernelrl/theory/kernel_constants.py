@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelrl.core.kernels import KERNELS, ExponentialPower, Kernel, resolve_kernel
+from kernelrl.geometry.kernels import KERNELS, ExponentialPower, Kernel, resolve_kernel
 
 __all__ = ["KernelCheck", "check_kernel", "moments", "qualifying_kernels"]
 

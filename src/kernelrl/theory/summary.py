@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from kernelrl.core.kernels import Kernel, resolve_kernel
+from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.theory.bonuses import Problem, best_radius, full_bonus, joint_bonus, simplified_bonus
 from kernelrl.theory.covering import log_box_covering
 from kernelrl.theory.kernel_constants import moments, qualifying_kernels
@@ -53,8 +53,8 @@ def summarise(
     kernel: str | Kernel = "gaussian", stationary: bool = True, lipschitz: tuple[float, float] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The numbers that `command` prints; see there."""
-    from kernelrl.envs.adapter import time_limit
     from kernelrl.envs.making import make_environment
+    from kernelrl.episodes.adapter import time_limit
 
     if isinstance(episodes, bool) or episodes != int(episodes) or episodes < 1:
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
@@ -116,7 +116,7 @@ def box_of(env: gym.Env[Any, Any]) -> tuple[tuple[float, ...], int]:
 def start_value(env: gym.Env[Any, Any]) -> float | None:
     """V*_1 at the start, or None where it is not known."""
     try:
-        from kernelrl.envs import solve  # type: ignore[attr-defined,unused-ignore]
+        from kernelrl.envs import solve  # type: ignore[attr-defined, unused-ignore]
 
         return float(solve(env).start_value)
     except (ImportError, AttributeError, ValueError):

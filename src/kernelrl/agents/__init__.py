@@ -1,0 +1,1 @@
+"""The Python side of agents: hyper-parameters, checks, fitting, files, read-outs."""

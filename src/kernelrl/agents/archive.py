@@ -1,0 +1,198 @@
+"""The file of a saved agent: one zip of a JSON header and NumPy arrays. It is written whole, and read with suspicion.
+
+Equal contents make equal bytes: entries have a fixed order and date. What is read is what was expected, and its size is
+known before: an entry's declared size must be that of its array, and all of them together must fit into memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents.files import replacing
+from kernelrl.geometry.buckets import available_memory
+
+__all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "open_archive", "write_file"]
+
+FORMAT = 2
+HEADER = "kernelrl.json"
+MOST_HEADER = 2**20  # bytes
+MOST_ENTRIES = 1000
+PREAMBLE = 2**16  # bytes that hold the type and shape of an array, and more
+
+
+def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write header and arrays to `path` so that at any moment the old file or the new one is there whole."""
+    content = json.dumps({"format": FORMAT, **header}, allow_nan=False).encode()
+    if len(content) > MOST_HEADER:
+        raise ValueError(f"path: the hyper-parameters take {len(content):,} bytes, and a file may have {MOST_HEADER:,}")
+    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
+        with new_entry(archive, HEADER) as entry:
+            entry.write(content)
+        for name, array in arrays.items():
+            with new_entry(archive, f"{name}.npy") as entry:
+                np.lib.format.write_array(entry, array, version=(1, 0), allow_pickle=False)
+
+
+def new_entry(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """An entry to write to, with nothing of the clock or the system in it."""
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o600 << 16
+    info._compresslevel = 1  # type: ignore[attr-defined]  # `open` has no argument for it
+    return archive.open(info, "w", force_zip64=True)
+
+
+class Refused(ValueError):  # noqa: N818
+    """What is wrong with a file, to be said after its name."""
+
+
+class Archive:
+    """An open file of an agent, of which only the header has been read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._archive = zipfile.ZipFile(file)
+        entries = self._archive.infolist()
+        if len(entries) > MOST_ENTRIES:
+            raise ValueError(f"it has {len(entries)} entries")
+        self._entries = {entry.filename: entry for entry in entries}
+        if len(self._entries) < len(entries):
+            raise ValueError("it has two entries of one name")
+        if HEADER not in self._entries:
+            raise Refused("is a zip file, but not a saved kernelrl agent")
+        self.header = self._read_header()
+
+    def _open(self, name: str) -> IO[bytes]:
+        entry = self._entries[name]
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
+            raise ValueError(f"{name} is compressed in a way that kernelrl does not write")
+        return self._archive.open(entry)
+
+    def _read_header(self) -> dict[str, Any]:
+        size = self._entries[HEADER].file_size
+        if size > MOST_HEADER:
+            raise ValueError(f"its header takes {size:,} bytes, and at most {MOST_HEADER:,} are read")
+        with self._open(HEADER) as entry:
+            header = json.loads(entry.read(), parse_constant=no_number)
+        if not isinstance(header, dict):
+            raise ValueError("its header is no object")
+        version = header.get("format")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise ValueError(f"its header must name the format, a whole number from 1 on, and has {version!r}")
+        if version > FORMAT:
+            raise Refused(
+                f"was saved by a newer version of kernelrl ({header.get('version')}, format {version}); this version "
+                f"reads format {FORMAT}: upgrade kernelrl"
+            )
+        if version < FORMAT:
+            raise Refused(
+                f"was saved by an earlier kernelrl (format {version}, this one reads {FORMAT}), whose values were in "
+                "other units; learn again, or load it with that version"
+            )
+        return header
+
+    def names(self) -> list[str]:
+        """The names of the arrays."""
+        others = [name for name in self._entries if name != HEADER]
+        for name in others:
+            if not name.endswith(".npy"):
+                raise ValueError(f"it holds {name}, which is not of such an agent")
+        return [name.removesuffix(".npy") for name in others]
+
+    def check_names(self, expected: list[str]) -> None:
+        """Raise ValueError unless the arrays are those of `expected` names."""
+        found = self.names()
+        for name in found:
+            if name not in expected:
+                raise ValueError(f"it holds {name}, which is not of such an agent")
+        for name in expected:
+            if name not in found:
+                raise ValueError(f"array {name} is missing")
+
+    def outlines(self) -> dict[str, npt.NDArray[Any]]:
+        """Read-only arrays of the types and shapes that the arrays of the file have, which take no memory.
+
+        Their sizes are compared with those of the entries, and with the memory that there is.
+        """
+        found, total = {}, 0
+        for name in self.names():
+            with self._open(f"{name}.npy") as entry:
+                shape, dtype, start = read_outline(entry.read(PREAMBLE), name)
+            size, declared = math.prod(shape) * dtype.itemsize, self._entries[f"{name}.npy"].file_size
+            if start + size != declared:
+                raise ValueError(
+                    f"array {name} of shape {shape} takes {size:,} bytes, but {declared - start:,} are there"
+                )
+            total += size
+            found[name] = np.broadcast_to(np.zeros((), dtype), shape)
+        if total > (available := available_memory()):
+            raise ValueError(f"its arrays take {total:,} bytes, and {available:,} bytes of memory are available")
+        return found
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """An array, whose outline has been checked."""
+        with self._open(f"{name}.npy") as entry:
+            array: npt.NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
+        return array
+
+
+def no_number(name: str) -> None:
+    """Refuse NaN and infinities, which are not JSON."""
+    raise ValueError(f"its header holds {name}")
+
+
+def read_outline(content: bytes, name: str) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape, type and first byte of the data of an array, from the bytes that its entry begins with."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"array {name} is in a format that kernelrl does not write")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if fortran or dtype.hasobject or not dtype.isnative or min(shape, default=0) < 0:
+        raise ValueError(f"array {name} is not plain numbers in C order")
+    return shape, dtype, stream.tell()
+
+
+class FileError(ValueError):
+    """A file that cannot be loaded; the message names it."""
+
+
+class ArgumentError(TypeError):
+    """A mistake of the caller's, whatever the file is like."""
+
+
+@contextlib.contextmanager
+def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
+    """The file of an agent; whatever goes wrong with it in the block is a ValueError that names the file."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"path: {path} is a folder; give the file of an agent, as agent.save wrote it")
+    if not path.is_file():
+        raise FileNotFoundError(f"path: there is no file {path}")
+    # Damage makes zipfile, zlib, json, NumPy and constructors raise errors of many kinds.
+    with open(path, "rb") as file:
+        try:
+            archive = Archive(file)
+        except Refused as error:
+            raise FileError(f"path: {path} {error}") from error
+        except Exception as error:
+            raise FileError(
+                f"path: {path} is not a saved kernelrl agent, or it is damaged or cut short ({error})"
+            ) from error
+        try:
+            yield archive
+        except Refused as error:
+            raise FileError(f"path: {path} {error}") from error
+        except ArgumentError:
+            raise
+        except Exception as error:
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise FileError(f"path: {path} is damaged: {kind}{error}") from error

@@ -1,0 +1,176 @@
+"""What `Agent.fit` does: plays episodes in blocks, and looks after everything between them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents.guarantees import next_check
+from kernelrl.agents.history import History
+from kernelrl.agents.monitor import Monitor, Watched
+from kernelrl.agents.recovery import Recovery
+from kernelrl.console import Interrupts, Progress
+from kernelrl.episodes import loop as rollout
+from kernelrl.episodes import verbs as interface
+from kernelrl.episodes.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, is_shipped
+
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+
+__all__ = ["fit"]
+
+BLOCK_SECONDS = 0.1  # how long compiled code runs before Python looks at Ctrl-C and the progress bar
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class Loop:
+    """The episode loop over one environment, and where it writes to."""
+
+    agent: Agent
+    world: Any
+    horizon: int
+    compiled: bool
+    watch: Monitor | None
+
+    def block(self, world: Any, count: int, returns: Floats, lengths: Any, values: Floats) -> tuple[int, Any]:
+        """Play at most `count` episodes; return how many were played to their end, and what was wrong then, or None."""
+        agent, d = self.agent, self.agent._low.size
+        x, y, stream = np.zeros(d), np.zeros(d), np.zeros(4, np.uint64)
+        bad, beyond = np.zeros(3), np.array([np.inf, -np.inf])
+        count = agent._before_episodes(count)
+        while not interface.has_room(agent._model):
+            agent._model = interface.grow(agent._model)
+        run = rollout.run_compiled if self.compiled and world is self.world else rollout.run_episodes
+        model = agent._model
+        if self.watch is not None and world is self.world:
+            model = Watched(model, self.watch)
+        played = run(
+            model,
+            world, stream, x, y, agent._seed, agent._episodes, count, self.horizon, agent._finite_box(),
+            agent._limits(), returns, lengths, values, beyond, bad,
+        )  # fmt: skip
+        agent._episodes += played
+        values[:played] = agent._in_own_units(values[:played], 0)
+        if bad[0]:
+            return played, fault(agent, bad, x, y)
+        if beyond[0] <= beyond[1]:
+            agent._widen(float(beyond[0]), float(beyond[1]))
+        return played, None
+
+    def again(self, world: Any, count: int) -> None:
+        """Play `count` episodes at most that were played before."""
+        scrap = np.zeros(count), np.zeros(count, np.int64), np.zeros(count)
+        self.block(self.world if world is None else world, count, *scrap)
+
+
+def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
+    """The error for what the loop found wrong."""
+    code, reward, step = int(bad[0]), float(bad[1]), int(bad[2])
+    if code == rollout.BAD_START:
+        return agent._state_error("the environment's start state", x)
+    if code == rollout.BAD_STATE:
+        return agent._state_error(f"the environment's next state at step {step}", y)
+    if code == rollout.BAD_REWARD:
+        return ValueError(f"the environment's reward at step {step} must be a finite number, got {reward}")
+    if code == rollout.BAD_RANGE:
+        return agent._range_error(reward)
+    return agent._end_error()
+
+
+def fit(
+    agent: Agent, env: gym.Env[Any, Any], episodes: int, driver: str, progress: bool | None,
+    until_gap: float | None, monitor: Any, get_ready: Callable[[], None],
+) -> History:  # fmt: skip
+    """Play `episodes` episodes in `env`; `get_ready` starts the agent, or checks that it can go on there."""
+    watch = None if monitor is None else Monitor(monitor, agent.episodes, agent._in_own_units)
+    if watch is not None and driver == "compiled":
+        raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
+    dynamics = dynamics_of(env, driver if watch is None else "python")
+    get_ready()
+    recovery = recovery_for(agent, env, dynamics)
+    if dynamics is None:
+        assert recovery is not None
+        world: Any = GymEnvironment(env, agent._check_state, agent._first_action, recovery.records)
+        loop = Loop(agent, world, agent._steps, False, watch)
+    else:
+        loop = Loop(agent, dynamics, compiled_horizon(env, agent._steps), True, watch)
+    returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
+    first, done, size, began, gap = agent.episodes, 0, 1, time.perf_counter(), math.inf
+
+    def history(interrupted: bool = False) -> History:
+        optimism = None if watch is None else watch.result(first + done)
+        return History(
+            first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), time.perf_counter() - began,
+            interrupted=interrupted, gap=None if math.isinf(gap) else gap, optimism=optimism,
+        )  # fmt: skip
+
+    with Interrupts() as interrupts, Progress(progress, type(agent).__name__, episodes, returns) as bar:
+        while done < episodes and not interrupts.asked and (until_gap is None or gap > until_gap):
+            due = next_check(agent.episodes) - agent.episodes if until_gap is not None else size
+            before, whole = time.perf_counter(), False
+            try:
+                count = min(size, due, episodes - done)
+                played, wrong = loop.block(loop.world, count, returns[done:], lengths[done:], values[done:])
+                done += played
+                if wrong is not None:
+                    raise wrong
+                whole = True
+                if until_gap is not None and played == due:
+                    gap = agent._gap()
+            except BaseException as error:
+                done = agent.episodes - first  # whole episodes of a block that did not end count, too
+                if recovery is not None and not whole:
+                    recovery.restore(first + done, loop.again)
+                agent._recovery = None
+                with contextlib.suppress(AttributeError, TypeError):
+                    error.history = history()  # type: ignore[attr-defined]
+                raise
+            seconds = time.perf_counter() - before
+            if recovery is not None:
+                recovery.learnt(seconds)
+            if loop.compiled:
+                size = next_size(size, seconds)
+            bar.update(done)
+    agent._recovery = recovery if recovery is not None and recovery.worth_keeping else None
+    return history(interrupted=done < episodes and interrupts.asked)
+
+
+def recovery_for(agent: Agent, env: gym.Env[Any, Any], dynamics: Any) -> Recovery | None:
+    """What brings the agent back to a whole episode, or None where nothing can go wrong.
+
+    Environments of this package make no mistakes, and so none can be made with them unless the range of rewards is a
+    promise or excludes 0. A short call of `fit` goes on with the copy of the call before it.
+    """
+    kept, agent._recovery = agent._recovery, None
+    if dynamics is None:
+        return Recovery(agent, compiled=False) if kept is None else kept
+    if is_shipped(env) and agent._range.holds_zero and not agent._range.strict:
+        return None
+    return Recovery(agent, compiled=True)
+
+
+def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
+    """The compiled dynamics to use, or None for the Python driver."""
+    if driver not in ("auto", "python", "compiled"):
+        raise ValueError(f'driver must be "auto", "python" or "compiled", got {driver!r}')
+    dynamics = None if driver == "python" else compiled_dynamics(env)
+    if driver == "compiled" and dynamics is None:
+        raise ValueError(
+            "driver: only environments of this package, wrapped in nothing but Gymnasium's TimeLimit, "
+            f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
+        )
+    return dynamics
+
+
+def next_size(size: int, seconds: float) -> int:
+    """How many episodes to run next so that it takes about BLOCK_SECONDS."""
+    return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))

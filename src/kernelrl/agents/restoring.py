@@ -1,0 +1,92 @@
+"""The spaces, the horizon and the seed of an agent out of the header of a file, where they may be anything."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from kernelrl.agents.reward_range import RewardRange, check_range
+
+__all__ = ["check_plausible", "read_beyond", "read_range", "read_started"]
+
+KINDS = {
+    "low": list, "high": list, "shape": list, "discrete": bool, "actions": int, "first_action": int, "horizon": int,
+    "seed": int, "episodes": int,
+}  # fmt: skip
+LEAST = {"actions": 1, "first_action": -(2**53), "horizon": 1, "seed": 0, "episodes": 0}
+MOST = 2**53
+
+
+def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.spaces.Discrete, int, int]:
+    """What `Agent.start` is called with, or a ValueError that names what is wrong."""
+    for key, kind in KINDS.items():
+        if key not in started:
+            raise ValueError(f"started has no {key}")
+        if type(started[key]) is not kind:
+            raise ValueError(f"started: {key} must be of type {kind.__name__}, got {started[key]!r}")
+    for key, least in LEAST.items():
+        if not least <= started[key] <= (2**63 - 1 if key == "seed" else MOST):
+            raise ValueError(f"started: {key} is {started[key]}, which is outside what is possible")
+    actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
+    return read_states(started), actions, started["horizon"], started["seed"]
+
+
+def read_states(started: dict[str, Any]) -> gym.Space[Any]:
+    """The space of states."""
+    shape, low, high = started["shape"], read_bounds(started, "low"), read_bounds(started, "high")
+    lengths = all(type(length) is int and length >= 0 for length in shape)
+    if not lengths or not low.size == high.size == math.prod(shape):
+        raise ValueError(f"started: low and high have {low.size} and {high.size} numbers, and shape is {shape}")
+    if not (low <= high).all():
+        raise ValueError(f"started: low must not be above high, got {low} and {high}")
+    if not started["discrete"]:
+        return gym.spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.float64)
+    if shape or not (abs(low[0]) <= MOST and abs(high[0]) <= MOST and low[0] % 1 == high[0] % 1 == 0):
+        raise ValueError(f"started: discrete states are whole numbers, got {low} to {high}")
+    return gym.spaces.Discrete(int(high[0] - low[0]) + 1, start=int(low[0]))
+
+
+def read_bounds(started: dict[str, Any], key: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The bounds under that key, which are stored as text, since JSON has no infinities."""
+    if not all(isinstance(bound, str) for bound in started[key]):
+        raise ValueError(f"started: {key} must hold numbers as text, got {started[key]!r}")
+    return np.array([float(bound) for bound in started[key]])
+
+
+def read_range(stored: Any, given: tuple[float, float] | str, strict: bool) -> RewardRange:
+    """The range of rewards in force, of an agent that was made with the range `given`."""
+    if not (isinstance(stored, list) and len(stored) == 3 and type(stored[2]) is bool):
+        raise ValueError(f"started: reward_range must be [lowest, highest, whether it is empty], got {stored!r}")
+    found, auto = check_range(stored[:2]), isinstance(given, str)
+    if isinstance(found, str) or (stored[2] and (not auto or found != (0.0, 1.0))):
+        raise ValueError(f"started: reward_range is {stored!r}, which the range {given!r} cannot have become")
+    inside = found[0] <= 0.0 <= found[1] if isinstance(given, str) else found[0] <= given[0] < given[1] <= found[1]
+    if not inside or (strict and found != given):
+        raise ValueError(f"started: reward_range is {stored!r}, which the range {given!r} cannot have become")
+    return RewardRange(*found, given=not auto, strict=strict and not auto, empty=stored[2])
+
+
+def read_beyond(stored: Any) -> tuple[float, float] | None:
+    """The lowest and the highest reward of an unfinished episode that lay outside the range."""
+    if stored is None:
+        return None
+    if not (isinstance(stored, list) and len(stored) == 2 and all(type(reward) is float for reward in stored)):
+        raise ValueError(f"started: beyond must be null or two rewards, got {stored!r}")
+    low, high = stored
+    if not -1e99 <= low <= high <= 1e99:
+        raise ValueError(f"started: beyond must be two rewards, the lower one first, got {stored!r}")
+    return low, high
+
+
+def check_plausible(started: dict[str, Any], outlines: dict[str, Any]) -> None:
+    """Raise ValueError if the sizes in the header are beyond anything that the arrays of the file could be of.
+
+    Before they are compared with the arrays exactly, a model of these sizes is made.
+    """
+    entries = sum(math.prod(array.shape) for array in outlines.values())
+    for key in ("horizon", "actions"):
+        if len(outlines) > 1 and started[key] > entries:  # the random agent has but its stream
+            raise ValueError(f"started: {key} is {started[key]}, but all arrays together have {entries} entries")

@@ -1,0 +1,79 @@
+"""What makes the baselines optimistic: the cap of each step's values, and the bonus of a pair visited n times.
+
+    V_h ≤ cap_h,   cap_h = R_h = H-h            ("remaining")    or H at every step ("horizon")
+
+    B_h(n) = min(limit_h, root/√N + share_h/N),   N = max(1, n)
+
+One form serves all bonuses; s is `bonus_scale`:
+
+    simplified      s·(1/√N + cap_h/N), as in the paper's experiments (appendix "Experiments")
+    capped          min(cap_h, s·(1/√N + cap_h/N)), as the authors ran it
+    hoeffding       s·w/√N, where w is that of the algorithm's own analysis, with T = K·H steps in K episodes and
+                    a probability δ of failure:
+                    UCBVI, Greedy-UCBVI   w = 7·H·log(5·X·A·T/δ)                       Azar et al. 2017, UCBVI-CH
+                    OptQL                 w = √(H³·log(X·A·T/δ)), s their constant c   Jin et al. 2018
+                    AdaptiveQL            w = 2·√(H³·log(4·H·K/δ)) + 4·L·D, L the Lipschitz constant and D the
+                                          diameter of the box                          Sinclair et al. 2019
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.jit.compile import inner
+
+__all__ = [
+    "BONUSES",
+    "CAPS",
+    "Optimism",
+    "bonus_at",
+    "new_optimism",
+    "width_of_adaptive",
+    "width_of_optql",
+    "width_of_ucbvi",
+]
+
+BONUSES = ("simplified", "capped", "hoeffding")
+CAPS = ("remaining", "horizon")
+
+
+class Optimism(NamedTuple):
+    """Caps and bonuses by step; made by `new_optimism` only."""
+
+    cap: np.ndarray  # (H+1,) with cap_H = 0
+    root: float
+    share: np.ndarray  # (H,)
+    limit: np.ndarray  # (H,)
+
+
+def new_optimism(horizon, caps, bonus, scale, width):
+    """The caps and the bonus of these names; `width` is w, for "hoeffding" only."""
+    cap = np.append(np.full(horizon, float(horizon)), 0.0)
+    if caps == "remaining":
+        cap -= np.append(np.arange(horizon), 0)
+    root, share = (width * scale, 0.0) if bonus == "hoeffding" else (scale, scale)
+    limit = cap[:-1].copy() if bonus == "capped" else np.full(horizon, np.inf)
+    return Optimism(cap, float(root), share * cap[:-1], limit)
+
+
+@inner
+def bonus_at(optimism, h, n):
+    """B_h of a pair visited `n` times."""
+    N = max(1.0, n)
+    return min(optimism.limit[h], optimism.root / math.sqrt(N) + optimism.share[h] / N)
+
+
+def width_of_ucbvi(H, X, A, K, delta):
+    """w of UCBVI-CH."""
+    return 7.0 * H * math.log(5.0 * X * A * K * H / delta)
+
+
+def width_of_optql(H, X, A, K, delta):
+    """w of Q-learning with UCB-Hoeffding."""
+    return math.sqrt(H**3 * math.log(X * A * K * H / delta))
+
+
+def width_of_adaptive(H, K, delta, lipschitz, diameter):
+    """w of adaptive Q-learning."""
+    return 2.0 * math.sqrt(H**3 * math.log(4.0 * H * K / delta)) + 4.0 * lipschitz * diameter

@@ -1,0 +1,108 @@
+"""What users see while they wait, and how `fit` takes Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import types
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from kernelrl.jit.code_cache import CodeCache
+
+__all__ = ["CompileNotice", "Interrupts", "Progress"]
+
+
+class Interrupts:
+    """Within this context the first Ctrl-C only sets `asked`; the second raises KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        if self._in_main_thread:
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._in_main_thread:  # None: a handler that was not set from Python, so it cannot be put back
+            signal.signal(signal.SIGINT, signal.default_int_handler if self._before is None else self._before)
+
+    def _handle(self, number: int, frame: types.FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("\nStopping when this episode ends (Ctrl-C again to stop at once) …", file=sys.stderr)
+
+
+class Progress:
+    """A bar on standard error: episodes, mean return of the last ones, time left."""
+
+    def __init__(self, show: bool | None, label: str, total: int, returns: Any) -> None:
+        self._bar: Any = None
+        self._returns = returns
+        if show if show is not None else sys.stderr.isatty():
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
+                progress.TextColumn("return {task.fields[mean]}"), progress.TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )  # fmt: skip
+            self._task = self._bar.add_task(label, total=total, mean="–")
+
+    def __enter__(self) -> Progress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, done: int) -> None:
+        """Show that `done` episodes have been played."""
+        if self._bar is not None and done:
+            mean = float(np.mean(self._returns[max(0, done - 100) : done]))
+            self._bar.update(self._task, completed=done, mean=f"{mean:.3g}")
+
+
+class CompileNotice(event.Listener):  # type: ignore[misc]
+    """Says why there is a pause when numba sets about compiling an algorithm, once for each and process."""
+
+    def __init__(self) -> None:
+        self._said: set[Any] = set()
+
+    def on_start(self, event: Any) -> None:
+        """An entry function and all it calls is about to be compiled, since the cache does not have it."""
+        module = event.data["dispatcher"].py_func.__module__
+        model = event.data["args"][0] if event.data["args"] else None
+        if model is None or model in self._said or not module.startswith("kernelrl."):
+            return
+        if "settings" not in getattr(model, "fields", ()):
+            return
+        self._said.add(model)
+        print(f"Compiling {model.instance_class.__name__} ({how_often(event)}) …", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        """It has been compiled."""
+
+
+def how_often(event: Any) -> str:
+    """Whether what is being compiled is kept and, if not, why."""
+    cache = event.data["dispatcher"]._cache
+    if not isinstance(cache, CodeCache):
+        return "in each process again"
+    unknown = cache.why_not_kept(tuple(event.data["args"]))
+    if unknown:
+        return f"in each process again, since it uses {unknown}"
+    return "once; the result is kept" if cache.can_keep() else "in each process again: the cache cannot be written"
+
+
+event.register("numba:compile", CompileNotice())

@@ -1,1 +1,0 @@
-"""Compiled building blocks: kernels, metrics, bonuses, points in buckets, estimates and interpolation; no I/O."""

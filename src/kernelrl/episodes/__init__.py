@@ -1,0 +1,1 @@
+"""The episode loop: the verbs of algorithms, and any Gymnasium environment behind the verbs of ours."""

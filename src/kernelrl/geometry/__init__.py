@@ -1,0 +1,1 @@
+"""Metrics, kernels, and arrangements of points in space."""

@@ -1,0 +1,138 @@
+"""Representatives in groups of neighbours, so that sums over their neighbours share what they read.
+
+    T[u] = Σ_v w(u, v)·W[v]        for all representatives u
+
+The neighbours of near representatives are nearly the same. So up to MEMBERS of them form a group with one list of
+neighbours, those of any member, and a weight for each member (zero where v is not its neighbour): a row W[v] is read
+once for all of them. That is a third more sums, at less than half the time.
+
+Groups are made anew when there are more representatives or the bandwidth is another; they depend on the lists of
+neighbours alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.geometry.buckets import lengthen
+from kernelrl.geometry.representatives import list_of
+from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows_to_all
+
+__all__ = ["Groups", "group_room", "grow_groups", "new_groups", "renew_groups", "smooth"]
+
+MEMBERS = SUMS_AT_ONCE
+NUMBER, COVERED = range(2)
+
+
+class Groups(NamedTuple):
+    """The groups (see the module's docstring)."""
+
+    number: np.ndarray  # (2,) NUMBER of groups; COVERED: how many representatives are in them
+    scale: np.ndarray  # (1,) 1/σ² of the weights
+    member: np.ndarray  # (U, MEMBERS) a group's representatives, or -1
+    start: np.ndarray  # (U+1,) first entry of a group's list, and the end of the last
+    index: np.ndarray  # (entries,) uint32 v
+    weight: np.ndarray  # (entries, MEMBERS)
+    place: np.ndarray  # (2, U) scratch: group of a representative, or -1; entry of v in the list being made
+    sums: np.ndarray  # (MEMBERS, columns) scratch
+
+
+def new_groups(capacity, columns):
+    """No groups yet, for at most `capacity` representatives."""
+    return Groups(
+        np.zeros(2, np.int64), np.zeros(1), np.full((capacity, MEMBERS), -1, np.int64),
+        np.zeros(capacity + 1, np.int64), np.zeros(0, np.uint32), np.zeros((0, MEMBERS)),
+        np.full((2, capacity), -1, np.int64), np.zeros((MEMBERS, columns)),
+    )  # fmt: skip
+
+
+@compiled
+def entries_needed(near, number, coming):
+    """How many entries the groups may need when `coming` representatives join `number` others."""
+    return near.used[1] + 2 * coming * (number + coming)
+
+
+@inner
+def group_room(groups, near, number, coming):
+    """Whether the lists have room when `coming` representatives join `number` others."""
+    return groups.index.size >= entries_needed(near, number, coming)
+
+
+def grow_groups(groups, capacity, near, number, coming):
+    """The same groups with that room, for at most `capacity` representatives."""
+    entries = max(groups.index.size, 2 * entries_needed(near, number, coming))
+    return groups._replace(
+        member=lengthen(groups.member, capacity, 0, -1),
+        start=lengthen(groups.start, capacity + 1, 0),
+        index=lengthen(groups.index, entries, 0),
+        weight=lengthen(groups.weight, entries, 0),
+        place=lengthen(groups.place, capacity, 1, -1),
+    )
+
+
+@inner
+def closest_free(near, u, group):
+    """The neighbour of `u` with the largest weight that is in no group yet, or -1; `group` is (U,)."""
+    best, found = -1.0, -1
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        v = np.int64(near.index[j])
+        if group[v] < 0 and near.amount[j] > best:
+            best, found = near.amount[j], v
+    return found
+
+
+@inner
+def add_list(groups, near, u, k, first, end):
+    """Let representative `u`, member `k` of a group, take part in its list, `first` … `end`-1; return the new end."""
+    entry = groups.place[1]
+    start, last = list_of(near, u)
+    for j in range(start, last):
+        v = near.index[j]
+        if entry[v] < first:
+            entry[v] = end
+            groups.index[end] = v
+            for i in range(MEMBERS):
+                groups.weight[end, i] = 0.0
+            end += 1
+        groups.weight[entry[v], k] = near.amount[j]
+    return end
+
+
+@inner
+def renew_groups(groups, near, U, scale):
+    """Group the first `U` representatives, if there are others than before or weights of another 1/σ², `scale`."""
+    if groups.number[COVERED] == U and groups.scale[0] == scale:
+        return
+    groups.scale[0] = scale
+    group = groups.place[0]
+    for u in range(U):
+        group[u], groups.place[1, u] = -1, -1
+    g, end = 0, 0
+    for u in range(U):
+        if group[u] < 0:
+            first, v = end, u
+            for k in range(MEMBERS):
+                groups.member[g, k] = v
+                if v >= 0:
+                    group[v] = g
+                    end = add_list(groups, near, v, k, first, end)
+                    v = closest_free(near, u, group)
+            g += 1
+            groups.start[g] = end
+    groups.number[NUMBER], groups.number[COVERED] = g, U
+
+
+@inner
+def smooth(groups, W, T):
+    """T[u] = Σ_v w(u, v)·W[v] for all representatives in groups; both are (U, columns)."""
+    sums = groups.sums
+    for g in range(groups.number[NUMBER]):
+        for first in range(0, W.shape[1], COLUMNS):
+            add_rows_to_all(groups.weight, groups.index, groups.start[g], groups.start[g + 1], W, first, sums)
+        for k in range(MEMBERS):
+            u = groups.member[g, k]
+            if u >= 0:
+                for c in range(W.shape[1]):
+                    T[u, c] = sums[k, c]

@@ -1,0 +1,229 @@
+"""Smoothing kernels ψ_σ(u, v) = g(ρ(u, v)/σ) (paper, section 3.1).
+
+Assumption 3 asks of g: [0, ∞) → [0, 1] that it is differentiable and non-increasing, that g(4) > 0, and that there are
+constants with g(z) ≤ C1·exp(-z²/2) and sup|g'| ≤ C2. Kernels that satisfy it:
+
+    g(z)                        C1                                      C2
+    exp(-z²/2)                  1                                       exp(-1/2)
+    exp(-z^p/2), p > 2          exp(½(1-2/p)(2/p)^{2/(p-2)})            (p/2)(2(p-1)/p)^{(p-1)/p} exp(-(p-1)/p)
+    (1-z²/25)³ for z < 5        sup (1-z²/25)³ exp(z²/2) = 184.685      0.34346
+
+The last has compact support *and* satisfies the assumption, so its sums stop at 5σ. The usual compact kernels
+(support 1) fail g(4) > 0; they can be used, but the guarantees do not cover them (`admissible` is False).
+
+Compiled code takes a kernel as an integer code and works on z², so that the Gaussian needs no square root.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from kernelrl.jit.compile import compiled, inner
+
+__all__ = [
+    "KERNELS",
+    "Compact",
+    "ExponentialPower",
+    "Gaussian",
+    "Kernel",
+    "Outside",
+    "exp_negative",
+    "kernel_weight",
+    "resolve_kernel",
+    "weigh_in_place",
+]
+
+GAUSSIAN, EXPONENTIAL, COMPACT, UNIFORM, TRIANGULAR, EPANECHNIKOV, QUARTIC, TRIWEIGHT, TRICUBE, COSINE = range(10)
+
+LOG2E = 1.0 / math.log(2.0)
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = math.log(2.0) - LN2_HIGH + 2.3190468138462996e-17  # what float64 drops of ln 2 below LN2_HIGH
+SHIFTER = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
+SMALLEST = -708.0  # exp of less is below the normal range
+
+
+@intrinsic
+def _power_of_two_bits(typingctx, shifted):
+    """2^n from n + SHIFTER: the low bits of the float are n, moved into the exponent."""
+
+    def codegen(context, builder, signature, arguments):
+        word, real = ir.IntType(64), ir.DoubleType()
+        bits = builder.bitcast(arguments[0], word)
+        exponent = builder.shl(bits, ir.Constant(word, 52))
+        return builder.bitcast(builder.add(exponent, ir.Constant(word, 1023 << 52)), real)
+
+    return types.float64(types.float64), codegen
+
+
+def power_of_two(shifted):
+    """2^n from n + SHIFTER."""
+    return math.ldexp(1.0, int(shifted - SHIFTER))
+
+
+@overload(power_of_two)
+def _power_of_two(shifted):
+    return lambda shifted: _power_of_two_bits(shifted)
+
+
+@compiled(fastmath={"contract"})
+def exp_negative(x):
+    """exp(x) for x ≤ 0 to a relative error below 1e-15 (exp(-708), which is as good as 0, below -708).
+
+    exp(x) = 2^n·exp(f) with |f| ≤ ½ln 2, where the polynomial is the Chebyshev economisation of degree 11 (3e-18 off).
+    Written without a branch so that loops over it vectorise.
+    """
+    x = max(x, SMALLEST)
+    shifted = x * LOG2E + SHIFTER
+    n = shifted - SHIFTER
+    f = (x - n * LN2_HIGH) - n * LN2_LOW
+    p = 2.5114870232064345e-08
+    p = p * f + 2.763264069051338e-07
+    p = p * f + 2.7557224956072986e-06
+    p = p * f + 2.4801485479175668e-05
+    p = p * f + 0.00019841269909219884
+    p = p * f + 0.0013888888952318084
+    p = p * f + 0.008333333333309526
+    p = p * f + 0.04166666666648808
+    p = p * f + 0.16666666666666702
+    p = p * f + 0.5000000000000019
+    p = p * f + 1.0
+    p = p * f + 1.0
+    return p * power_of_two(shifted)
+
+
+@compiled
+def kernel_weight(kernel, power, z2):
+    """g(√z2) for the kernel of that code."""
+    if kernel == GAUSSIAN:
+        return exp_negative(-0.5 * z2)
+    if kernel == EXPONENTIAL:
+        return exp_negative(-0.5 * z2 ** (0.5 * power))
+    if kernel == COMPACT:
+        u = max(0.0, 1.0 - z2 / 25.0)
+        return u * u * u
+    if z2 >= 1.0:
+        return 1.0 if kernel == UNIFORM and z2 == 1.0 else 0.0
+    if kernel == UNIFORM:
+        return 1.0
+    if kernel == TRIANGULAR:
+        return 1.0 - math.sqrt(z2)
+    u = 1.0 - z2
+    if kernel == EPANECHNIKOV:
+        return u
+    if kernel == QUARTIC:
+        return u * u
+    if kernel == TRIWEIGHT:
+        return u * u * u
+    if kernel == TRICUBE:
+        v = 1.0 - z2 * math.sqrt(z2)
+        return v * v * v
+    return math.cos(0.5 * math.pi * math.sqrt(z2))
+
+
+@inner
+def weigh_in_place(kernel, power, inverse_sigma2, n, squares):
+    """Turn squared distances into weights: squares[:n] = g(√(squares)/σ)."""
+    if kernel == GAUSSIAN:
+        factor = -0.5 * inverse_sigma2
+        for i in range(n):
+            squares[i] = exp_negative(factor * squares[i])
+    elif kernel == COMPACT:
+        factor = inverse_sigma2 / 25.0
+        for i in range(n):
+            u = max(0.0, 1.0 - factor * squares[i])
+            squares[i] = u * u * u
+    else:
+        for i in range(n):
+            squares[i] = kernel_weight(kernel, power, squares[i] * inverse_sigma2)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A smoothing kernel g with the constants of Assumption 3."""
+
+    name: str
+    code: int
+    C1: float
+    C2: float
+    admissible: bool = True
+    power: float = 2.0
+    support: float = math.inf
+
+    def __call__(self, z):
+        """g(z), elementwise."""
+        z2 = np.square(np.asarray(z, float))
+        weights = [kernel_weight(self.code, self.power, value) for value in z2.reshape(-1)]
+        return np.array(weights).reshape(z2.shape)[()]
+
+    @property
+    def g4(self):
+        """g(4), which the theory needs to be positive."""
+        return float(self(4.0))
+
+    def reach(self, cut):
+        """The z beyond which g(z) < cut."""
+        if math.isfinite(self.support):
+            return self.support
+        return max(0.0, -2.0 * math.log(max(cut, 5e-324))) ** (1.0 / self.power)
+
+
+def Gaussian():  # noqa: N802 - a kernel is made like an object of its name
+    """exp(-z²/2)."""
+    return Kernel("gaussian", GAUSSIAN, 1.0, math.exp(-0.5))
+
+
+def ExponentialPower(p):  # noqa: N802
+    """exp(-z^p/2) for p > 2."""
+    p = float(p)
+    if not (math.isfinite(p) and p > 2.0):
+        raise ValueError(f"ExponentialPower: p must be a finite number above 2, got {p}; p = 2 is the Gaussian kernel")
+    C1 = math.exp(0.5 * (1.0 - 2.0 / p) * (2.0 / p) ** (2.0 / (p - 2.0)))
+    C2 = 0.5 * p * (2.0 * (p - 1.0) / p) ** ((p - 1.0) / p) * math.exp(-(p - 1.0) / p)
+    return Kernel("exponential-power", EXPONENTIAL, C1, C2, power=p)
+
+
+def Compact():  # noqa: N802
+    """(1-z²/25)³ for z < 5: compact support inside the theory."""
+    # sup (1-z²/25)³·exp(z²/2) is at z² = 19, sup|g'| = (6z/25)(1-z²/25)² at z² = 5.
+    return Kernel(
+        "compact", COMPACT, (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64, support=5.0
+    )
+
+
+def Outside(name):  # noqa: N802
+    """One of the usual compact kernels with support 1, outside the theory since g(4) = 0."""
+    code, C1, C2 = OUTSIDE[name]
+    return Kernel(name, code, C1, C2, admissible=False, support=1.0)
+
+
+# name: code, sup g(z)·exp(z²/2), sup|g'| (infinite where g jumps; at 0 the triangular one has a corner)
+OUTSIDE = {
+    "uniform": (UNIFORM, math.exp(0.5), math.inf),
+    "triangular": (TRIANGULAR, 1.0, 1.0),
+    "epanechnikov": (EPANECHNIKOV, 1.0, 2.0),
+    "quartic": (QUARTIC, 1.0, 8.0 / (3.0 * math.sqrt(3.0))),
+    "triweight": (TRIWEIGHT, 1.0, 96.0 / (25.0 * math.sqrt(5.0))),
+    "tricube": (TRICUBE, 1.0020569114, 9.0 * 0.25 ** (2.0 / 3.0) * 0.75**2),
+    "cosine": (COSINE, 1.0, 0.5 * math.pi),
+}
+
+KERNELS = ("gaussian", "compact", *OUTSIDE)
+
+
+def resolve_kernel(kernel):
+    """A `Kernel` from a name or a `Kernel`."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if kernel == "gaussian":
+        return Gaussian()
+    if kernel == "compact":
+        return Compact()
+    if isinstance(kernel, str) and kernel in OUTSIDE:
+        return Outside(kernel)
+    raise ValueError(
+        f"kernel: {kernel!r} is not known; use one of {', '.join(KERNELS)}, or krl.kernels.ExponentialPower(p)"
+    )

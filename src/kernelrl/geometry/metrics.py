@@ -1,0 +1,357 @@
+"""Metrics on states: ρ(x, x') and everything the neighbour search needs of it.
+
+A metric is a map of states followed by a distance between their images ("embeddings"). Each state is embedded once,
+when it arrives; from then on only embeddings are compared.
+
+    Lp(p, scale)          embed(x) = x/scale,  ρ = ‖embed(x) - embed(x')‖_p
+    Folded(map, metric)   embed(x) = map(x)/scale: states that `map` sends to one place are one place
+    Custom(function)      embed(x) = x,  ρ = function(x, x')
+
+ρ((x,a),(x',a')) = ρ_X(x,x') + ρ_A(a,a') with ρ_A = 0 or ∞ for finite actions: samples of other actions weigh nothing,
+so they are kept apart and ρ_A appears nowhere.
+
+The compiled form of a metric (a "space") is a NamedTuple with three verbs. A user's own function makes a space class
+of its own, for which everything is compiled once more, and again when the function has changed.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelrl.agents.checks import positive
+from kernelrl.jit.compile import generic, keep
+
+__all__ = [
+    "METRICS",
+    "Custom",
+    "Folded",
+    "Lp",
+    "LpSpace",
+    "embed",
+    "gap_squared",
+    "implement_fold",
+    "is_plane",
+    "resolve_metric",
+    "space_of_fold",
+    "squared_distances",
+]
+
+UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
+
+
+@generic
+def embed(space, x, out):
+    """Write the embedding of state `x` (d,) into `out` (d,)."""
+
+
+@generic
+def squared_distances(space, points, chunk, size, n, u, out):
+    """out[:n] = ρ² between `u` (d,) and the columns of points[chunk] (d, WIDTH), of which the first `size` are real."""
+    # `points` comes whole, since cutting a piece out of an array costs as much as working on it.
+
+
+@generic
+def gap_squared(space, box, chunk, u):
+    """A lower bound of ρ² between `u` and any embedding in the box from box[0, chunk] to box[1, chunk] (each (d,))."""
+
+
+@generic
+def is_plane(space, u):
+    """Whether embeddings lie in the Euclidean plane."""
+
+
+class LpSpace(NamedTuple):
+    """x/scale under the p-norm."""
+
+    p: float
+    inverse_scale: np.ndarray  # (d,)
+
+
+@is_plane.implement(LpSpace)
+def is_plane_lp(space, u):
+    return space.p == 2.0 and u.size == 2
+
+
+@embed.implement(LpSpace)
+def embed_lp(space, x, out):
+    for j in range(x.size):
+        out[j] = x[j] * space.inverse_scale[j]
+
+
+@squared_distances.implement(LpSpace)
+def squared_lp(space, points, chunk, size, n, u, out):
+    p = space.p
+    if is_plane(space, u):
+        a, b = u[0], u[1]
+        for i in range(n):
+            e, f = points[chunk, 0, i] - a, points[chunk, 1, i] - b
+            out[i] = e * e + f * f
+        return
+    for i in range(n):
+        out[i] = 0.0
+    for j in range(u.size):
+        a = u[j]
+        if p == 2.0:
+            for i in range(n):
+                out[i] += (points[chunk, j, i] - a) * (points[chunk, j, i] - a)
+        elif p == 1.0:
+            for i in range(n):
+                out[i] += abs(points[chunk, j, i] - a)
+        elif p == math.inf:
+            for i in range(n):
+                out[i] = max(out[i], abs(points[chunk, j, i] - a))
+        else:
+            for i in range(n):
+                out[i] += abs(points[chunk, j, i] - a) ** p
+    if p == 1.0 or p == math.inf:
+        for i in range(n):
+            out[i] = out[i] * out[i]
+    elif p != 2.0:
+        for i in range(n):
+            out[i] = out[i] ** (2.0 / p)
+
+
+@gap_squared.implement(LpSpace)
+def gap_lp(space, box, chunk, u):
+    # ‖·‖_p ≥ ‖·‖_2 for p ≤ 2, and ≥ ‖·‖_∞ always.
+    total, largest = 0.0, 0.0
+    for j in range(u.size):
+        gap = max(0.0, max(box[0, chunk, j] - u[j], u[j] - box[1, chunk, j]))
+        total += gap * gap
+        largest = max(largest, gap)
+    return total if space.p <= 2.0 else largest * largest
+
+
+@functools.cache
+def space_of_fold(function):
+    """A space class for states mapped by the compiled `function(state, out)`."""
+
+    class FoldedSpace(NamedTuple):
+        base: LpSpace
+
+    def embed_folded(space, x, out):
+        function(x, out)
+        for j in range(x.size):
+            out[j] = out[j] * space.base.inverse_scale[j]
+
+    return implement_fold(FoldedSpace, embed_folded)
+
+
+def implement_fold(cls, embed_function):
+    """Give `cls`, a NamedTuple with a field `base`, its verbs: its own embedding and its base's distances."""
+
+    def squared_folded(space, points, chunk, size, n, u, out):
+        squared_distances(space.base, points, chunk, size, n, u, out)
+
+    def gap_folded(space, box, chunk, u):
+        return gap_squared(space.base, box, chunk, u)
+
+    def is_plane_folded(space, u):
+        return is_plane(space.base, u)
+
+    is_plane.implement(cls)(is_plane_folded)
+    embed.implement(cls)(embed_function)
+    squared_distances.implement(cls)(squared_folded)
+    gap_squared.implement(cls)(gap_folded)
+    return cls
+
+
+@functools.cache
+def space_of_function(function):
+    """A space class for the compiled distance `function(x, y)`."""
+
+    class CustomSpace(NamedTuple):
+        nothing: float
+
+    @is_plane.implement(CustomSpace)
+    def is_plane_custom(space, u):
+        return False
+
+    @embed.implement(CustomSpace)
+    def embed_custom(space, x, out):
+        for j in range(x.size):
+            out[j] = x[j]
+
+    @squared_distances.implement(CustomSpace)
+    def squared_custom(space, points, chunk, size, n, u, out):
+        for i in range(size):
+            rho = function(u, points[chunk, :, i])
+            out[i] = rho * rho
+        for i in range(size, n):
+            out[i] = math.inf
+
+    @gap_squared.implement(CustomSpace)
+    def gap_custom(space, box, chunk, u):
+        return 0.0
+
+    return CustomSpace
+
+
+@dataclass(frozen=True)
+class Lp:
+    """‖(x-x')/scale‖_p; `scale` is None, an array of a positive number a coordinate, or "box" for the box's widths."""
+
+    p: float = 2.0
+    scale: Any = None
+    bounded = True  # distances are bounded below by coordinates, so neighbours can be searched on a grid
+
+    def __post_init__(self):
+        p = float(self.p)
+        if not p >= 1.0:
+            raise ValueError(f"Lp: p must be at least 1 (or infinite), got {self.p}")
+        object.__setattr__(self, "p", p)
+        if isinstance(self.scale, str) and self.scale != "box":
+            raise ValueError(f'Lp: scale must be None, "box" or an array of positive numbers, got {self.scale!r}')
+        if self.scale is not None and not isinstance(self.scale, str):
+            scale = np.atleast_1d(np.asarray(self.scale, float))
+            if scale.ndim != 1 or not (np.all(np.isfinite(scale)) and np.all(scale > 0)):
+                raise ValueError(f"Lp: scale must hold positive finite numbers, got {self.scale}")
+            object.__setattr__(self, "scale", tuple(scale.tolist()))
+
+    def inverse_scale(self, low, high):
+        """1/scale for a box with these bounds (d,)."""
+        if self.scale is None:
+            return np.ones(len(low))
+        if self.scale == "box":
+            widths = np.asarray(high, float) - np.asarray(low, float)
+            unusable = np.flatnonzero(~((widths > 0) & (widths < UNBOUNDED)))
+            if unusable.size:
+                bounds = ", ".join(f"coordinate {j} goes from {low[j]:g} to {high[j]:g}" for j in unusable)
+                raise ValueError(
+                    'metric: scale="box" needs a state space that is bounded on every axis and wider than 0, but '
+                    f"{bounds} (counting from 0). Give a number for each of the {len(widths)} coordinates, "
+                    f"krl.metrics.Lp({self.p:g}, scale=[…]): how much each varies, such as the highest less the lowest "
+                    "value in a few episodes of random actions"
+                )
+            return 1.0 / widths
+        if len(self.scale) not in (1, len(low)):
+            raise ValueError(f"metric: scale has {len(self.scale)} entries, but states have {len(low)} coordinates")
+        return np.array(
+            np.broadcast_to(1.0 / np.array(self.scale), (len(low),))
+        )  # a copy: a view is read-only, another type
+
+    def check(self, low, high):
+        """Nothing can be wrong with this one."""
+
+    def space(self, low, high):
+        """The compiled form for a box with these bounds."""
+        return LpSpace(self.p, self.inverse_scale(low, high))
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`.
+
+    States that the map makes one need not be worth the same. `defect` is the most by which Q* may differ between them,
+    at any step, in the environment's units of reward; the bonuses with guarantees need it, and 0 is a promise.
+    """
+
+    map: Any
+    metric: Any = Lp()
+    defect: float | None = None
+    bounded = True
+
+    def __post_init__(self):
+        require_compiled("Folded: map", self.map, "map(state, out)")
+        object.__setattr__(self, "metric", resolve_metric(self.metric))
+        if not isinstance(self.metric, Lp):
+            raise ValueError(f"Folded: metric must be an Lp metric, got {self.metric!r}")
+        if self.defect is not None:
+            object.__setattr__(self, "defect", positive("Folded: defect", self.defect, zero=True))
+
+    def check(self, low, high):
+        """Refuse a map that makes states that are no numbers."""
+        for x in some_states(low, high):
+            image = np.zeros(len(x))
+            self.map(x.copy(), image)
+            if not np.isfinite(image).all():
+                raise ValueError(f"metric: the map sends {x} to {image}, which is no state")
+
+    def space(self, low, high):
+        """The compiled form for a box with these bounds."""
+        cls = SHIPPED_FOLDS.get(self.map) or space_of_fold(self.map)
+        self.map(np.zeros(len(low)), np.zeros(len(low)))  # compiled by itself first, it may allocate
+        return cls(self.metric.space(low, high))
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A metric of one's own: a compiled function `function(x, y)` of two states (d,) that returns a float."""
+
+    function: Any
+    bounded = False
+
+    def __post_init__(self):
+        require_compiled("Custom: function", self.function, "function(x, y)")
+
+    def check(self, low, high):
+        """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
+        states = some_states(low, high)
+        between = np.array([[self.function(x.copy(), y.copy()) for y in states] for x in states])
+        close = 1e-9 * np.nanmax(abs(between), initial=1e-300)
+        for wrong, what in (
+            (~np.isfinite(between), "is no finite number"),
+            (between < 0.0, "is negative"),
+            (abs(between - between.T) > close, "is not symmetric"),
+            (np.eye(len(states)) * between > close, "of a state to itself is not 0"),
+        ):
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0]
+                there, back = between[i, j], between[j, i]
+                raise ValueError(
+                    f"metric: the distance {what}: {there} from {states[i]} to {states[j]}, {back} the other way"
+                )
+        detour = (between[:, :, None] + between[None, :, :]).min(axis=1)  # over the state in the middle
+        if (between > detour + close).any():
+            i, j = np.argwhere(between > detour + close)[0]
+            raise ValueError(
+                f"metric: from {states[i]} to {states[j]} the distance is {between[i, j]}, but {detour[i, j]} by "
+                "way of another state; the triangle inequality must hold"
+            )
+
+    def space(self, low, high):
+        """The compiled form for a box with these bounds."""
+        self.function(np.zeros(len(low)), np.zeros((len(low), 2))[:, 0])  # compiled by itself first, it may allocate
+        return space_of_function(self.function)(0.0)
+
+
+def some_states(low, high, number=24):
+    """States all over the box (number, d), its corners among them; the same every time."""
+    rng = np.random.default_rng(0)
+    low, high = np.asarray(low, float), np.asarray(high, float)
+    start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 1.0, -1.0))
+    end = np.where(np.isfinite(high), high, np.maximum(start, 0.0) + 1.0)
+    share = rng.random((number, low.size))
+    share[0], share[1] = 0.0, 1.0
+    return start * (1.0 - share) + end * share
+
+
+SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package
+METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
+
+
+def require_compiled(argument, function, form):
+    """Refuse a function that numba has not compiled (any function will do when the JIT is disabled)."""
+    import numba
+
+    if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):
+        keep(function)
+        return
+    raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
+
+
+def resolve_metric(metric):
+    """A metric object from a name, an object or a compiled function of two states."""
+    if isinstance(metric, Lp | Folded | Custom):
+        return metric
+    if isinstance(metric, str):
+        if metric in METRICS:
+            return METRICS[metric]
+        raise ValueError(
+            f"metric: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
+            "krl.metrics.Folded or krl.metrics.Custom"
+        )
+    return Custom(metric)

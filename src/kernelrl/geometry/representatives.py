@@ -1,0 +1,344 @@
+"""Representative states: a set of states no two of which are within the merge distance m of each other.
+
+A state stands for itself if no representative is within m, else for the nearest one (the earliest of equals). The set
+grows as states arrive, and each representative u knows its neighbours v, those that a weight can reach,
+
+    w(u, v) = g(ρ(u, v)/σ)   (u itself is among them)
+
+and, where values are interpolated, those that a cone can reach, with their distances. A list of neighbours is a piece
+of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
+Representatives are found through a grid of cells at least m wide on at most two axes.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.geometry.buckets import AXIS, CELLS, cell_on, check_grid, lengthen, more, new_grid
+from kernelrl.geometry.kernels import kernel_weight
+from kernelrl.geometry.metrics import squared_distances
+from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
+
+__all__ = [
+    "DEGREE",
+    "START",
+    "Near",
+    "Representatives",
+    "copy_place",
+    "find",
+    "find_or_add",
+    "grow_representatives",
+    "list_of",
+    "nearest",
+    "new_representatives",
+    "relist_cones",
+    "representative_room",
+    "reweigh",
+    "square_to",
+]
+
+
+START, DEGREE, SPACE = range(3)
+LEAST = 16  # a multiple of what sums of rows take at once; entries behind a list's end are zero
+
+
+class Near(NamedTuple):
+    """Lists of neighbours."""
+
+    # START of a list, DEGREE: number of entries, SPACE there is for them
+    span: Annotated[np.ndarray, Rows(*[Field("U?", most="entries", fill=0)] * 3)]
+    index: Annotated[np.ndarray, Field("entries", np.uint32, index="U", fill=0)]
+    amount: Annotated[np.ndarray, Field("entries", least=0, fill=0)]  # weight, or distance
+    # entries in use, and those of them that no list has left behind
+    used: Annotated[np.ndarray, Rows(Field("", counts="entries"), Field(""))]
+
+
+@checks(Near)
+def check_near(where, near):
+    """Lists that lie one behind the other, each inside its space, with nothing behind its end."""
+    (start, degree, space), used = near.span, near.used
+    order = np.argsort(start[space > 0])
+    first, end = start[space > 0][order], (start + space)[space > 0][order]
+    apart = (end[:-1] <= first[1:]).all() and (end <= used[0]).all()
+    require(apart and (degree <= space).all(), f"{where}span", "a list does not lie in a space of its own")
+    whole = (start[space > 0] % LEAST == 0).all() and (space % LEAST == 0).all() and used[0] % LEAST == 0
+    require(whole, f"{where}span", f"a list does not take whole steps of {LEAST}")
+    require(space.sum() == used[1], f"{where}used", f"the lists have space for {space.sum()} entries, not {used[1]}")
+    inside = np.zeros(near.index.size + 1, np.int64)  # +1 where a list's entries begin, -1 where they end
+    np.add.at(inside, start, 1)
+    np.add.at(inside, start + degree, -1)
+    owned = np.zeros(near.index.size + 1, np.int64)
+    np.add.at(owned, start, 1)
+    np.add.at(owned, start + space, -1)
+    empty = (np.cumsum(owned) > np.cumsum(inside))[:-1]
+    require(not near.amount[empty].any(), f"{where}amount", "an entry behind a list's end is not 0")
+
+
+class Representatives(NamedTuple):
+    """The set (see the module's docstring)."""
+
+    merge: float  # m
+    limit: int  # at most so many
+    cone_reach: float  # how far a cone can reach below the cap; 0 where values are not interpolated
+    grid: Annotated[np.ndarray, Field("4 2")]  # as in `buckets`
+    head: Annotated[np.ndarray, Field("cells", np.int64, index="U", none=True)]  # first one of a cell, or -1
+    following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
+    points: Annotated[np.ndarray, Field("U d 1")]  # embedded states
+    # how many there are; how many states were merged from farther away, the limit being reached
+    number: Annotated[np.ndarray, Rows(Field("", counts="U"), Field(""))]
+    weights: Near
+    cones: Near
+    # the state looked for last, what was found and how many there were
+    memo: Annotated[np.ndarray, Field("d+2", scratch=True, fill=-1)]
+    square: Annotated[np.ndarray, Field("1", scratch=True)]
+    here: Annotated[np.ndarray, Field("d", scratch=True)]
+
+
+@checks(Representatives)
+def check_representatives(where, reps):
+    """Each representative is in the list of one cell."""
+    check_grid(where, reps.grid, reps.points.shape[1], reps.head.size)
+    check_lists(f"{where}following", reps.head, reps.following[: reps.number[0]])
+    require((reps.weights.amount <= 1.0).all(), f"{where}weights.amount", "a weight is above 1")
+
+
+def new_near(capacity, entries):
+    """Empty lists for at most `capacity` representatives."""
+    index = np.zeros(entries, np.uint32)
+    return Near(np.zeros((3, capacity), np.int64), index, np.zeros(entries), np.zeros(2, np.int64))
+
+
+def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=64):
+    """No representatives yet, for embeddings in the box [low, high] (d,); `bounded` tells whether a grid is allowed."""
+    grid = new_grid(low, high, merge if bounded else math.inf)
+    return Representatives(
+        float(merge), int(limit), float(cone_reach), grid, np.full(int(grid[CELLS].prod()), -1, np.int64),
+        np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), np.zeros(2, np.int64),
+        new_near(capacity, LEAST), new_near(capacity if cone_reach > 0 else 0, LEAST),
+        np.full(len(low) + 2, -1.0), np.zeros(1), np.zeros(len(low)),
+    )  # fmt: skip
+
+
+@compiled
+def entries_for(near, number, coming):
+    """How many entries lists may need when `coming` representatives join `number` others.
+
+    A list of n entries with space c then needs at most n + coming, and on the way there it takes pieces of twice, four
+    times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may come to hold all of them.
+    """
+    old = 4 * near.used[1] + number * (4 * coming + 2 * LEAST)
+    return old + coming * (4 * (number + coming) + 2 * LEAST)
+
+
+def grow_near(near, capacity, number, coming):
+    """The same lists for `capacity` representatives, with room for `coming` more."""
+    entries, needed = near.index.size, int(near.used[0]) + entries_for(near, number, coming)
+    if needed > entries:
+        entries = more(needed)
+    return near._replace(
+        span=lengthen(near.span, capacity, 1),
+        index=lengthen(near.index, entries, 0),
+        amount=lengthen(near.amount, entries, 0),
+    )
+
+
+def grow_representatives(reps, coming):
+    """The same set with room for `coming` more."""
+    capacity = reps.following.size
+    if reps.number[0] + coming > capacity:
+        capacity = more(max(capacity, int(reps.number[0]) + coming))
+    return reps._replace(
+        following=lengthen(reps.following, capacity, 0, -1),
+        points=lengthen(reps.points, capacity, 0),
+        weights=grow_near(reps.weights, capacity, int(reps.number[0]), coming),
+        cones=grow_near(reps.cones, capacity, int(reps.number[0]), coming) if reps.cone_reach > 0 else reps.cones,
+    )
+
+
+@inner
+def near_room(near, number, coming):
+    """Whether `coming` more representatives fit into the lists."""
+    return near.index.size - near.used[0] >= entries_for(near, number, coming)
+
+
+@compiled
+def representative_room(reps, coming):
+    """Whether `coming` more representatives fit."""
+    number = reps.number[0]
+    fits = reps.following.size - number >= coming and near_room(reps.weights, number, coming)
+    return fits and (reps.cone_reach <= 0.0 or near_room(reps.cones, number, coming))
+
+
+@inner
+def square_to(reps, space, v, u):
+    """ρ² between representative `v` and the embedded state `u`."""
+    squared_distances(space, reps.points, v, 1, 1, u, reps.square)
+    return reps.square[0]
+
+
+@inner
+def find(reps, space, u):
+    """The nearest representative within the merge distance of the embedded state `u`, or -1.
+
+    A next state is looked for again when the next step chooses and observes there, so the last answer is kept.
+    """
+    memo, d = reps.memo, u.size
+    known = memo[d + 1] == reps.number[0]
+    for j in range(d):
+        known = known and memo[j] == u[j]
+    if not known:
+        keep(reps, u, search(reps, space, u))
+    return np.int64(memo[d])
+
+
+@inner
+def keep(reps, u, found):
+    """Remember what was found for `u`."""
+    memo, d = reps.memo, u.size
+    for j in range(d):
+        memo[j] = u[j]
+    memo[d], memo[d + 1] = found, reps.number[0]
+
+
+@inner
+def search(reps, space, u):
+    """What `find` finds."""
+    grid, best, found = reps.grid, reps.merge * reps.merge, -1
+    x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]
+    across = np.int64(grid[CELLS, 1])
+    for i in range(cell_on(grid, 0, x - reps.merge), cell_on(grid, 0, x + reps.merge) + 1):
+        for j in range(cell_on(grid, 1, y - reps.merge), cell_on(grid, 1, y + reps.merge) + 1):
+            v = reps.head[i * across + j]
+            while v >= 0:
+                square = square_to(reps, space, v, u)
+                if square < best or (square == best and (found < 0 or v < found)):
+                    best, found = square, v
+                v = reps.following[v]
+    return found
+
+
+@inner
+def nearest(reps, space, u):
+    """The nearest representative however far, or -1 if there is none."""
+    best, found = math.inf, -1
+    for v in range(reps.number[0]):
+        square = square_to(reps, space, v, u)
+        if square < best:
+            best, found = square, v
+    return found
+
+
+@inner
+def find_or_add(reps, settings, u):
+    """The representative that the embedded state `u` stands for, which may be a new one."""
+    v = find(reps, settings.space, u)
+    if v >= 0:
+        return v
+    if reps.number[0] >= reps.limit:
+        reps.number[1] += 1
+        return nearest(reps, settings.space, u)
+    v = reps.number[0]
+    for j in range(u.size):
+        reps.points[v, j, 0] = u[j]
+    reps.number[0] = v + 1
+    grid = reps.grid
+    cell = cell_on(grid, 0, u[np.int64(grid[AXIS, 0])]) * np.int64(grid[CELLS, 1])
+    cell += cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
+    reps.following[v] = reps.head[cell]
+    reps.head[cell] = v
+    meet(reps, settings, v, u)
+    keep(reps, u, v)
+    return v
+
+
+@inner
+def list_of(near, u):
+    """First entry of the list of `u`, and the one after its last."""
+    return near.span[START, u], near.span[START, u] + near.span[DEGREE, u]
+
+
+@inner
+def append_neighbour(near, u, v, amount):
+    """Add `v` to the list of `u`."""
+    start, degree, space = near.span[START, u], near.span[DEGREE, u], near.span[SPACE, u]
+    if degree == space:
+        near.span[START, u] = near.used[0]
+        near.span[SPACE, u] = max(LEAST, 2 * space)
+        near.used[0] += near.span[SPACE, u]
+        near.used[1] += near.span[SPACE, u] - space
+        for j in range(degree):
+            near.index[near.span[START, u] + j] = near.index[start + j]
+            near.amount[near.span[START, u] + j] = near.amount[start + j]
+        start = near.span[START, u]
+    near.index[start + degree] = v
+    near.amount[start + degree] = amount
+    near.span[DEGREE, u] = degree + 1
+
+
+@inner
+def meet(reps, settings, u, x):
+    """Put the latest representative `u`, at `x`, and its neighbours into each other's lists."""
+    reach = settings.reach * settings.reach
+    cone_reach = reps.cone_reach * reps.cone_reach
+    for v in range(u + 1):
+        square = square_to(reps, settings.space, v, x)
+        if square <= reach:
+            weight = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+            append_neighbour(reps.weights, u, v, weight)
+            if v != u:
+                append_neighbour(reps.weights, v, u, weight)
+        if reps.cone_reach > 0.0 and square <= cone_reach:
+            distance = math.sqrt(square)
+            append_neighbour(reps.cones, u, v, distance)
+            if v != u:
+                append_neighbour(reps.cones, v, u, distance)
+
+
+@inner
+def copy_place(reps, u, out):
+    """Write the embedded state of representative `u` into `out` (d,)."""
+    for j in range(out.size):
+        out[j] = reps.points[u, j, 0]
+
+
+@compiled
+def fill_lists(reps, settings, near, reach, weigh):
+    """List for each representative those within `reach` of it, in `near`, which must be empty; return whether they fit.
+
+    Entries have weights if `weigh`, else distances.
+    """
+    for u in range(reps.number[0]):
+        if near.index.size - near.used[0] < 4 * reps.number[0] + 2 * LEAST:
+            return False
+        x = reps.here
+        copy_place(reps, u, x)
+        for v in range(reps.number[0]):
+            square = square_to(reps, settings.space, v, x)
+            if square <= reach * reach:
+                amount = math.sqrt(square)
+                if weigh:
+                    amount = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+                append_neighbour(near, u, v, amount)
+    return True
+
+
+def new_lists(reps, settings, reach, weigh):
+    """Lists as `fill_lists` makes them."""
+    most = 4 * LEAST * (int(reps.number[0]) + 1)
+    while True:
+        near = new_near(reps.following.size, most)
+        if fill_lists(reps, settings, near, float(reach), weigh):
+            return near
+        most *= 2
+
+
+def reweigh(reps, settings, coming):
+    """The same set with the weights of another bandwidth, and room for `coming` more representatives."""
+    return grow_representatives(reps._replace(weights=new_lists(reps, settings, settings.reach, True)), coming)
+
+
+def relist_cones(reps, settings, reach):
+    """The same set where a cone can reach as far as `reach`; room for more representatives is the caller's to make."""
+    return reps._replace(cone_reach=float(reach), cones=new_lists(reps, settings, reach, False))

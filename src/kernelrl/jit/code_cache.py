@@ -1,0 +1,246 @@
+"""Machine code on disk: one file for each compiled function, signature and set of ingredients.
+
+numba keeps an index and numbered data files, which two processes can cross. Here an entry is a single file, named by
+the digest of its key (`code_key`), written under a temporary name and renamed, so it is seen whole or not at all and
+means the same whoever wrote it. It begins with a digest of the key and of what follows: a file that is cut off, edited
+or in the place of another is deleted, and its function compiled again. Nothing is unpickled before that check.
+
+NamedTuple classes of the signature are stored as their place in it. The caller has them at hand, so also classes
+of a script, of a notebook or made inside a function are found again.
+"""
+
+import contextlib
+import hashlib
+import io
+import itertools
+import os
+import pickle
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+import numba
+from numba.core import sigutils
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache, _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import NumbaPickler
+
+from kernelrl.jit.code_key import Ingredients, UnknownError, classes_of, is_importable
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: renaming alone keeps entries whole
+    fcntl = None
+
+__all__ = ["CodeCache", "adopt"]
+
+BEGINNING = b"kernelrl machine code 1\n"
+SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "DEBUGINFO_DEFAULT")  # of numba
+
+
+def number_functions():
+    """Have numba number functions from a random start.
+
+    It names machine code after function, argument types and number. Numbers that begin at 1 in every process would
+    give one name to different functions of a user's, one just compiled and one from the disk.
+    """
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+
+
+number_functions()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=number_functions)
+
+said = set()  # what this process has said
+
+
+def say_once(folder, error):
+    """Say that compiled code is not kept, and why; once in each process."""
+    if "not kept" not in said:
+        said.add("not kept")
+        print(
+            f"kernelrl: compiled code cannot be kept in {folder} ({error}), so every process compiles it again. Set "
+            "XDG_CACHE_HOME to a folder that can be written.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+@contextlib.contextmanager
+def locked(folder):
+    """Let one process at a time change what is in `folder`; without a lock where the system has none."""
+    with open(folder / "lock", "ab") as file:
+        if fcntl is not None:
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def digest_of(key, payload):
+    """The digest that an entry begins with."""
+    return hashlib.sha256(key.encode() + payload).digest()
+
+
+def read(path, key):
+    """The payload of an entry; None if there is none, ValueError if it is not what was written under that key."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    beginning, digest, payload = data[: len(BEGINNING)], data[len(BEGINNING) :][:32], data[len(BEGINNING) + 32 :]
+    if beginning != BEGINNING or digest != digest_of(key, payload):
+        raise ValueError(f"{path} is damaged")
+    return payload
+
+
+def write(path, key, payload):
+    """Write an entry, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent):
+        number, name = tempfile.mkstemp(prefix="unfinished-", dir=path.parent)
+        try:
+            with open(number, "wb") as file:
+                file.write(BEGINNING + digest_of(key, payload) + payload)
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def discard(path, key):
+    """Delete an entry that is damaged, unless another process has just replaced it by a good one."""
+    with contextlib.suppress(OSError), locked(path.parent):
+        try:
+            read(path, key)
+        except ValueError:
+            path.unlink(missing_ok=True)
+
+
+class Pickler(NumbaPickler):
+    """numba's pickler, with some classes replaced by their number."""
+
+    def __init__(self, file, classes):
+        super().__init__(file, protocol=4)
+        self._numbers = {cls: number for number, cls in enumerate(classes)}
+
+    def persistent_id(self, obj):
+        """The number of a class, None for anything else."""
+        return self._numbers.get(obj) if isinstance(obj, type) else None
+
+
+class Unpickler(pickle.Unpickler):
+    """The way back, with classes of the caller's."""
+
+    def __init__(self, file, classes):
+        super().__init__(file)
+        self._classes = classes
+
+    def persistent_load(self, pid):
+        """The class of that number."""
+        return self._classes[pid]
+
+
+class CodeCache(_Cache):
+    """The cache of one compiled function, in the form that numba's dispatchers use."""
+
+    def __init__(self, function, options, folder):
+        self._function, self._options, self._folder = function, options, Path(folder)
+        self._keys = {}  # of signatures that were not found and are being compiled
+
+    @property
+    def cache_path(self):
+        """The folder."""
+        return str(self._folder)
+
+    def key(self, signature, codegen):
+        """A digest of all that the machine code depends on; UnknownError if that cannot be told."""
+        made_of = self._ingredients(signature)
+        made_of.write(codegen.magic_tuple(), [getattr(numba.config, name, None) for name in SETTINGS])
+        return made_of.digest()
+
+    def why_not_kept(self, signature):
+        """What keeps the machine code for a signature from being kept; empty if nothing does."""
+        try:
+            self._ingredients(signature)
+        except UnknownError as error:
+            return str(error)
+        return ""
+
+    def can_keep(self):
+        """Whether files can be written where machine code is kept."""
+        folder = self._folder
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.parent
+        return os.access(folder, os.W_OK)
+
+    def _ingredients(self, signature):
+        arguments, result = sigutils.normalize_signature(signature)
+        made_of = Ingredients()
+        made_of.add(self._options)
+        made_of.add_function(self._function)
+        for kind in (*arguments, result):
+            made_of.add_type(kind)
+        adopt(made_of.dispatchers, self._folder)
+        return made_of
+
+    def path(self, key):
+        """The file of an entry."""
+        name = "".join(c for c in self._function.__qualname__ if c.isalnum() or c in "._")
+        return self._folder / f"{name[-60:]}-{key[:32]}.code"
+
+    def load_overload(self, sig, target_context):
+        """What was compiled for this signature, or None; called by numba before it compiles."""
+        target_context.refresh()
+        try:
+            key = self._keys[sig] = self.key(sig, target_context.codegen())
+        except UnknownError:
+            return None
+        path = self.path(key)
+        try:
+            payload = read(path, key)
+            found = None if payload is None else self._rebuild(payload, sig, target_context)
+        except Exception:  # whatever is wrong with an entry, the code can be compiled
+            discard(path, key)
+            return None
+        if found is not None:
+            del self._keys[sig]
+        return found
+
+    def _rebuild(self, payload, signature, target_context):
+        arguments, _ = sigutils.normalize_signature(signature)
+        reduced = Unpickler(io.BytesIO(payload), classes_of(arguments)).load()
+        if reduced[3].args != tuple(arguments):
+            raise ValueError("compiled for other types")
+        return CompileResult._rebuild(target_context, *reduced)
+
+    def save_overload(self, sig, data):
+        """Keep what numba has just compiled."""
+        key = self._keys.pop(sig, None)
+        if key is None or data.lifted or data.library.has_dynamic_globals:
+            return
+        if not all(map(is_importable, classes_of([data.signature.return_type]))):
+            return  # its machine code holds a copy of the class, not the class
+        try:
+            buffer = io.BytesIO()
+            Pickler(buffer, classes_of(data.signature.args)).dump(data._reduce())
+            write(self.path(key), key, buffer.getvalue())
+        except Exception as error:  # a full disk, a folder that cannot be written: nothing that should end a run
+            say_once(self._folder, error)
+
+    def enable(self):
+        """It always is."""
+
+    def disable(self):
+        """It never is."""
+
+    def flush(self):
+        """Nothing is held in memory."""
+
+
+def adopt(dispatchers, folder):
+    """Keep here what a user has numba keep (`cache=True`): numba would miss changes in other files."""
+    for dispatcher in dispatchers:
+        if isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
+            dispatcher._cache = CodeCache(dispatcher.py_func, dispatcher.targetoptions, folder)

@@ -1,0 +1,1 @@
+"""Planning: backward induction on what a store estimates."""

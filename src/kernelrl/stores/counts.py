@@ -1,0 +1,217 @@
+"""Counts of transitions between the cells of a grid, sparse: what is kept is what was visited.
+
+For each pair (x, a) of a pool of data (all steps together, or one pool a step): the number of visits n, the sum of
+rewards, and how often each successor y followed. From them
+
+    r̂ = Σr/n,   P̂V = Σ_y n(y)·V(y)/n
+
+Successors lie in blocks of BLOCK places, chained. A place not in use repeats the block's first successor with n(y) = 0:
+it costs an addition of nothing, which is less than a branch that cannot be foreseen. A terminal successor is not
+stored but counted: its value is that of `units`. Rewards are summed raw and mapped to [0, 1] when they are used.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.jit.compile import SUMS, compiled, inner
+from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.stores.units import after_end, mapped_sum
+
+__all__ = [
+    "BLOCK",
+    "VISITS",
+    "Counts",
+    "add_transition",
+    "blocks_left",
+    "grow_counts",
+    "new_counts",
+    "pair_of",
+    "plan_without_bonus",
+    "tally",
+    "targets",
+    "untried",
+]
+
+BLOCK = 8
+VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
+
+
+class Counts(NamedTuple):
+    """What was seen. A pair's number is (pool·X + x)·A + a."""
+
+    pairs: Annotated[np.ndarray, Field("Pairs 5")]  # n, sum of rewards (raw), 1/n, root/√n, terminations
+    # first block of successors, or -1
+    first: Annotated[np.ndarray, Field("Pairs", np.int32, index="blocks", none=True)]
+    successor: Annotated[np.ndarray, Field("blocks 8", np.uint32, index="X")]  # y
+    times: Annotated[np.ndarray, Field("blocks 8", least=0, fill=0)]  # n(y)
+    # next block of the same pair, or -1
+    following: Annotated[np.ndarray, Field("blocks", np.int32, index="blocks", none=True, fill=-1)]
+    number: Annotated[np.ndarray, Rows(Field("", counts="blocks"), Field(""))]  # blocks in use; transitions
+    cells: Annotated[np.ndarray, Field("pools X", np.int32, index="X")]  # cells visited, in order of their first visit
+    visited: Annotated[np.ndarray, Field("pools", np.int64, most="X")]  # how many
+
+
+@checks(Counts)
+def check_counts(where, counts):
+    """The cells listed are those with visits, each once."""
+    require((counts.pairs[:, [VISITS, INVERSE, WIDTH, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative")
+    pools, X = counts.cells.shape
+    seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
+    for pool in range(pools):
+        cells = np.sort(counts.cells[pool, : counts.visited[pool]])
+        require(np.array_equal(cells, np.flatnonzero(seen[pool])), f"{where}cells", "it is not the cells with visits")
+
+
+def new_counts(pools, X, A, room):
+    """No transitions, and `room` blocks for successors."""
+    check_memory((pools * X * A, 5))
+    check_memory((room, BLOCK))
+    return Counts(
+        np.zeros((pools * X * A, 5)), np.full(pools * X * A, -1, np.int32),
+        np.zeros((room, BLOCK), np.uint32), np.zeros((room, BLOCK)), np.full(room, -1, np.int32), np.zeros(2, np.int64),
+        np.zeros((pools, X), np.int32), np.zeros(pools, np.int64),
+    )  # fmt: skip
+
+
+def grow_counts(counts):
+    """The same with more room."""
+    blocks = more(counts.following.size) + 1
+    return counts._replace(
+        successor=lengthen(counts.successor, blocks, 0),
+        times=lengthen(counts.times, blocks, 0),
+        following=lengthen(counts.following, blocks, 0, -1),
+    )
+
+
+@inner
+def blocks_left(counts):
+    """How many more successors surely fit."""
+    return counts.following.size - counts.number[0]
+
+
+@inner
+def pair_of(counts, actions, pool, x, a):
+    """The number of a pair."""
+    return (pool * counts.cells.shape[1] + x) * actions + a
+
+
+@inner
+def new_block(counts, y):
+    """Take a block into use whose first successor will be `y`."""
+    b = counts.number[0]
+    counts.number[0] = b + 1
+    for j in range(BLOCK):
+        counts.successor[b, j] = y
+    return b
+
+
+@inner
+def tally(counts, first, i, y):
+    """Count `y` once more in the list whose first block is first[i]; return whether it is new there."""
+    if first[i] < 0:
+        first[i] = new_block(counts, y)
+    b = np.int64(first[i])
+    while True:
+        place = BLOCK
+        for j in range(BLOCK - 1, -1, -1):
+            place = j if counts.times[b, j] == 0.0 or counts.successor[b, j] == y else place
+        if place < BLOCK:
+            break
+        if counts.following[b] < 0:
+            counts.following[b] = new_block(counts, y)
+        b = np.int64(counts.following[b])
+    new = counts.times[b, place] == 0.0
+    counts.successor[b, place] = y
+    counts.times[b, place] += 1.0
+    return new
+
+
+@inner
+def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
+    """Take in one transition; `root` is that of the bonus. Return whether `y` is a new successor."""
+    p = pair_of(counts, actions, pool, x, a)
+    pair = counts.pairs[p]
+    if pair[VISITS] == 0.0:
+        known = False
+        for other in range(actions):
+            known = known or counts.pairs[p - a + other, VISITS] > 0.0
+        if not known:
+            counts.cells[pool, counts.visited[pool]] = x
+            counts.visited[pool] += 1
+    n = pair[VISITS] + 1.0
+    pair[VISITS] = n
+    pair[REWARD] += r
+    pair[INVERSE] = 1.0 / n
+    pair[WIDTH] = root / math.sqrt(n)
+    if terminated:
+        pair[ENDED] += 1.0
+    counts.number[1] += 1
+    return not terminated and tally(counts, counts.first, p, y)
+
+
+@inner(fastmath=SUMS)
+def expected(counts, b, V):
+    """Σ_y n(y)·V(y) over the blocks from `b` on, for V (X,)."""
+    total = 0.0
+    while b >= 0:
+        successor, times = counts.successor[b], counts.times[b]
+        for j in range(BLOCK):
+            total += times[j] * V[successor[j]]
+        b = np.int64(counts.following[b])
+    return total
+
+
+def untried(optimism):
+    """Q_h (H,) of a pair never tried. Nothing is known of it, so it is B_h(0), but no less than the cap."""
+    return np.maximum(optimism.cap[:-1], np.minimum(optimism.limit, optimism.root + optimism.share))
+
+
+@inner
+def total_of(counts, units, p, after, V):
+    """Σ m(r) + Σ V over the samples of pair `p`, for V (X,); a termination is worth `after`."""
+    pair = counts.pairs[p]
+    collected = mapped_sum(units, pair[REWARD], pair[VISITS]) + after * pair[ENDED]
+    return collected + expected(counts, np.int64(counts.first[p]), V)
+
+
+@inner
+def targets(counts, units, optimism, p, h, V, q, minimum):
+    """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest.
+
+    With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
+    """
+    share, limit = optimism.share[h], optimism.limit[h]
+    after = after_end(units, optimism.share.size, h)
+    best = 0.0
+    for a in range(q.size):
+        pair = counts.pairs[p + a]
+        if pair[VISITS] == 0.0:
+            q[a] = max(optimism.cap[h], min(limit, optimism.root + share))
+        else:
+            total = total_of(counts, units, p + a, after, V)
+            target = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
+            q[a] = min(q[a], target) if minimum else target
+        best = max(best, q[a])
+    return best
+
+
+@compiled
+def plan_without_bonus(counts, units, V, Q):
+    """Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h, into Q (H, X, A) and V (H+1, X), both zero before: the policy to deploy.
+
+    A pair never tried counts 0, the least there can be.
+    """
+    H, actions = Q.shape[0], Q.shape[2]
+    for h in range(H - 1, -1, -1):
+        pool = min(h, counts.visited.size - 1)  # one pool or one a step
+        after = after_end(units, H, h)
+        for i in range(counts.visited[pool]):
+            x = np.int64(counts.cells[pool, i])
+            for a in range(actions):
+                p = pair_of(counts, actions, pool, x, a)
+                if counts.pairs[p, VISITS] > 0.0:
+                    Q[h, x, a] = total_of(counts, units, p, after, V[h + 1]) * counts.pairs[p, INVERSE]
+                    V[h, x] = max(V[h, x], Q[h, x, a])

@@ -1,0 +1,394 @@
+"""Kernel estimates on representative states: raw counts per representative and action, smoothed.
+
+Each sample counts for the representative v of its state, each next state is its representative y. With n(v,a) samples
+of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `transitions`),
+
+    C(u, a) = β + Σ_v w(u,v)·n(v,a),   T_h(u, a) = Σ_v w(u,v)·W_h(v,a),   W_h(v,a) = s(v,a) + Σ_y n(v,a,y)·V_{h+1}(y)
+
+(V_{h+1} after a termination is that of `units`, and s is mapped to [0, 1] when it is used) give Q̃_h = T_h/C + B_h. No
+P̂ is ever stored: V is first looked up for each pair v, then smoothed over the neighbours of u. Counts are raw, so a new
+representative sees all earlier samples at once, and a new bandwidth loses none.
+
+`hindsight=False` is what the authors' program does: a representative sees only samples that come after it. Then what
+it does not see is kept as (fractional) transitions of its own, `missing`, and subtracted from T.
+
+The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); nothing of that is done for others.
+
+`columns` is the number of actions rounded up to whole vectors.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.bonuses.smoothed import (
+    AS_RUN,
+    FULL,
+    JOINT,
+    bonus_value,
+    count_sample,
+    joint_bonus,
+    lower_bonus,
+    table_bonus,
+)
+from kernelrl.geometry.buckets import check_memory, lengthen
+from kernelrl.geometry.kernels import kernel_weight
+from kernelrl.geometry.representatives import (
+    DEGREE,
+    START,
+    Representatives,
+    copy_place,
+    find,
+    grow_representatives,
+    list_of,
+    nearest,
+    new_representatives,
+    representative_room,
+    reweigh,
+    square_to,
+)
+from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.fields import Field, Rows
+from kernelrl.jit.rows import COLUMNS, add_rows, padded
+from kernelrl.stores.samples import pool
+from kernelrl.stores.transitions import (
+    Missing,
+    Transitions,
+    blocks_left,
+    count_transition,
+    grow_missing,
+    grow_transitions,
+    lengthen_transitions,
+    miss,
+    new_missing,
+    new_transitions,
+)
+from kernelrl.stores.units import after_end, mapped_sum
+
+__all__ = [
+    "Merged",
+    "add_transition",
+    "after_samples",
+    "bonus_of",
+    "capacity_of",
+    "clear",
+    "estimates_elsewhere",
+    "grow_merged",
+    "join",
+    "locate",
+    "lost_of",
+    "lower_bonus_of",
+    "merged_room",
+    "missing_entries",
+    "new_merged",
+    "note_start",
+    "reading_bias",
+    "rebandwidth",
+    "smooth_row",
+    "spread",
+]
+
+SAMPLES, JOINED, STARTED = range(3)
+STARTS = 32  # so many start states are kept
+MANY, TINY = 1e15, 1e-100  # no number of samples is above, no count C below
+
+
+class Merged(NamedTuple):
+    """Representatives and what was seen at them."""
+
+    hindsight: bool
+    far_nearest: bool  # a state far from all representatives reads as the nearest one
+    reps: Representatives
+    transitions: Transitions
+    missing: Missing
+    N: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # raw counts
+    rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
+    ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
+    C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
+    # smoothed rewards, counts and ends that a representative does not see
+    lost: Annotated[np.ndarray, Field("3 pools U? Columns", fill=0)]
+    birth: Annotated[np.ndarray, Field("U", np.int64)]  # number of samples before it
+    # number of the latest sample of an action, from 1; 0: none
+    latest: Annotated[np.ndarray, Field("pools A", np.int64)]
+    # SAMPLES counted; JOINED: number of representatives that C is kept for; STARTED: of starts
+    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""))]
+    starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states, the latest ones in turn
+    of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
+    # C, T, Σwρ and Σw² of a state that is no representative
+    sums: Annotated[np.ndarray, Field("4 Columns", scratch=True)]
+    moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
+
+
+def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight, far_nearest):
+    """Nothing seen yet, for embeddings in the box [low, high] (d,)."""
+    reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
+    pools, U, columns = 1 if settings.stationary else settings.horizon, capacity_of(reps), padded(settings.actions)
+    check_memory((pools, U, columns))
+    return Merged(
+        bool(hindsight), bool(far_nearest), reps, new_transitions(pools, U), new_missing(pools, U, columns),
+        np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
+        np.full((pools, U, columns), settings.beta), np.zeros((3, pools, 0 if hindsight else U, columns)),
+        np.zeros(U, np.int64),
+        np.zeros((pools, settings.actions), np.int64), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
+        np.zeros((4, columns)), np.zeros((2 if settings.bonus >= JOINT else 0, pools, U, columns)),
+    )  # fmt: skip
+
+
+def capacity_of(reps):
+    """How many representatives there is room for."""
+    return reps.following.size
+
+
+def grow_merged(merged, settings, samples, waiting=0):
+    """The same with room for `samples` more samples, each of which may bring two representatives.
+
+    The representatives of `waiting` samples are there already, but the samples have not been counted yet.
+    """
+    reps = grow_representatives(merged.reps, 2 * samples)
+    U = capacity_of(reps)
+    return merged._replace(
+        reps=reps,
+        transitions=grow_transitions(lengthen_transitions(merged.transitions, U), samples + waiting),
+        missing=grow_missing(merged.missing, U, missing_entries(merged, samples)),
+        N=lengthen(merged.N, U, 1),
+        rewards=lengthen(merged.rewards, U, 1),
+        ended=lengthen(merged.ended, U, 1),
+        C=lengthen(merged.C, U, 1, settings.beta),
+        lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 2),
+        birth=lengthen(merged.birth, U, 0),
+        of=lengthen(merged.of, U, 0),
+        moments=lengthen(merged.moments, U, 2),
+    )
+
+
+@compiled
+def missing_entries(merged, samples):
+    """How many entries `missing` may need: each new representative may miss transitions to all of them."""
+    if merged.hindsight:
+        return 0
+    number, coming = merged.reps.number[0], 2 * samples
+    return (number + coming + COLUMNS) * (number + coming - merged.clock[JOINED]) * merged.C.shape[0]
+
+
+@inner
+def merged_room(merged, samples, waiting):
+    """Whether `samples` more samples fit besides the `waiting` ones."""
+    fits = representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
+    return fits and merged.missing.y.size - merged.missing.used[0] >= missing_entries(merged, samples)
+
+
+@inner
+def locate(merged, space, u):
+    """The representative that the embedded state `u` reads as, or -1: itself."""
+    v = find(merged.reps, space, u)
+    if v < 0 and merged.far_nearest:
+        v = nearest(merged.reps, space, u)
+    return v
+
+
+@inner
+def note_start(merged, u):
+    """Keep the embedded state `u` as one that an episode started from."""
+    place = merged.clock[STARTED] % STARTS
+    merged.clock[STARTED] += 1
+    for j in range(u.size):
+        merged.starts[place, j] = u[j]
+
+
+@inner
+def join(settings, merged, u):
+    """Let representative `u`, the next that has not joined, take part: its C from the samples counted so far."""
+    merged.clock[JOINED] = u + 1
+    merged.birth[u] = merged.clock[SAMPLES]
+    near = merged.reps.weights
+    columns = merged.C.shape[2]
+    start, end = list_of(near, u)
+    for p in range(merged.C.shape[0]):
+        for c in range(columns):
+            merged.C[p, u, c] = settings.beta
+        for j in range(start, end):
+            v, w = near.index[j], near.amount[j]
+            for c in range(columns):
+                if merged.hindsight:
+                    merged.C[p, u, c] += w * merged.N[p, v, c]
+                else:
+                    merged.lost[0, p, u, c] += w * merged.rewards[p, v, c]
+                    merged.lost[1, p, u, c] += w * merged.N[p, v, c]
+                    merged.lost[2, p, u, c] += w * merged.ended[p, v, c]
+    if settings.bonus >= JOINT:
+        join_moments(settings, merged, u)
+    if not merged.hindsight:
+        lose(merged, u)
+
+
+@inner
+def distance_between(settings, reps, u, v):
+    """ρ between two representatives."""
+    copy_place(reps, u, reps.here)
+    return math.sqrt(square_to(reps, settings.space, v, reps.here))
+
+
+@inner
+def join_moments(settings, merged, u):
+    """Σwρ and Σw² of representative `u` from the samples counted so far."""
+    near, moments = merged.reps.weights, merged.moments
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        v, w = near.index[j], near.amount[j]
+        rho = distance_between(settings, merged.reps, u, v)
+        for p in range(moments.shape[1]):
+            for c in range(moments.shape[3]):
+                moments[0, p, u, c] += w * rho * merged.N[p, v, c]
+                moments[1, p, u, c] += w * w * merged.N[p, v, c]
+
+
+@inner
+def spread(merged, u):
+    """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = near.amount[j]
+
+
+@inner
+def clear(merged, u):
+    """Remove what `spread` wrote."""
+    near = merged.reps.weights
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        merged.of[near.index[j]] = 0.0
+
+
+@inner
+def lose(merged, u):
+    """All samples so far are missing at representative `u`."""
+    spread(merged, u)
+    for p in range(merged.C.shape[0]):
+        miss(merged.missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
+    clear(merged, u)
+
+
+@inner
+def add_transition(settings, merged, h, v, a, reward, y, terminated):
+    """Count a sample of step `h` at representative `v`; `y` is -1 where no value is planned for what follows."""
+    p = pool(settings, h)
+    near, joined = merged.reps.weights, merged.clock[JOINED]
+    merged.clock[SAMPLES] += 1
+    merged.latest[p, a] = merged.clock[SAMPLES]
+    merged.N[p, v, a] += 1.0
+    merged.rewards[p, v, a] += reward
+    if terminated:
+        merged.ended[p, v, a] += 1.0
+    start, end = list_of(near, v)
+    for j in range(start, end):
+        u = near.index[j]
+        if u < joined:
+            merged.C[p, u, a] += near.amount[j]
+            if settings.bonus >= JOINT:
+                w, rho = near.amount[j], distance_between(settings, merged.reps, v, u)
+                merged.moments[0, p, u, a] += w * rho
+                merged.moments[1, p, u, a] += w * w
+    count_sample(settings, h)
+    if y >= 0:
+        count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
+
+
+@inner
+def after_samples(settings, merged, h, W):
+    """W_h(v, a) as far as no planned value is in it: mapped rewards and what terminations are worth; `W` is flat."""
+    p, n, units = pool(settings, h), merged.reps.number[0] * merged.C.shape[2], settings.units
+    after = after_end(units, settings.horizon, h)
+    rewards, N, ended = merged.rewards[p].reshape(W.size), merged.N[p].reshape(W.size), merged.ended[p].reshape(W.size)
+    for i in range(n):
+        W[i] = mapped_sum(units, rewards[i], N[i]) + after * ended[i]
+
+
+@inner
+def lost_of(settings, merged, h, u, a):
+    """What `after_samples` counts, smoothed at `u`, that representative `u` does not see."""
+    lost, p = merged.lost, pool(settings, h)
+    after = after_end(settings.units, settings.horizon, h)
+    return mapped_sum(settings.units, lost[0, p, u, a], lost[1, p, u, a]) + after * lost[2, p, u, a]
+
+
+@inner
+def bonus_of(settings, merged, h, u, a, C):
+    """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for a state that is none."""
+    R = settings.caps[h]
+    if settings.bonus >= JOINT:
+        p = pool(settings, h)
+        D = merged.sums[2, a] if u < 0 else merged.moments[0, p, u, a]
+        W2 = merged.sums[3, a] if u < 0 else merged.moments[1, p, u, a]
+        return joint_bonus(settings, h, C, D, W2)
+    if settings.bonus == FULL:
+        return table_bonus(settings, h, C)
+    if settings.bonus == AS_RUN:
+        p = pool(settings, h)
+        if merged.latest[p, a] == 0 or (u >= 0 and merged.latest[p, a] <= merged.birth[u]):
+            return R
+    return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, R, C)
+
+
+@inner
+def lower_bonus_of(settings, merged, h, u, a, C):
+    """What is subtracted for a lower bound at representative `u` and action `a`."""
+    D, W2 = 0.0, 0.0
+    if settings.bonus >= JOINT:
+        p = pool(settings, h)
+        D, W2 = merged.moments[0, p, u, a], merged.moments[1, p, u, a]
+    return lower_bonus(settings, h, C, D, W2)
+
+
+@inner
+def reading_bias(settings, merged, u, x, h):
+    """L_h·ρ(x, u), by which a state `x` that reads as `u` may be worth more, where the bonus makes promises."""
+    if settings.bonus < FULL or u < 0:
+        return 0.0
+    return settings.lipschitz[h] * math.sqrt(square_to(merged.reps, settings.space, u, x))
+
+
+@inner
+def smooth_row(near, u, W, T):
+    """T[u] = Σ_v w(u,v)·W[v]; both are (U, columns)."""
+    start, count = near.span[START, u], near.span[DEGREE, u]
+    for first in range(0, W.shape[1], COLUMNS):
+        add_rows(near.amount, near.index, start, count, W, first, T, u)
+
+
+@inner
+def estimates_elsewhere(settings, merged, h, x, W, U):
+    """C and T_h at an embedded state that is no representative, from the first `U`: rows 0 and 1 of `sums`."""
+    p, columns = pool(settings, h), W.shape[1]
+    sums, reps = merged.sums, merged.reps
+    for c in range(columns):
+        sums[0, c], sums[1, c], sums[2, c], sums[3, c] = settings.beta, 0.0, 0.0, 0.0
+    for v in range(U):
+        square = square_to(reps, settings.space, v, x)
+        if square <= settings.reach * settings.reach:
+            w = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+            for c in range(columns):
+                sums[0, c] += w * merged.N[p, v, c]
+                sums[1, c] += w * W[v, c]
+                if settings.bonus >= JOINT:
+                    sums[2, c] += w * math.sqrt(square) * merged.N[p, v, c]
+                    sums[3, c] += w * w * merged.N[p, v, c]
+
+
+@compiled
+def recount(settings, merged):
+    """Make C anew from the raw counts."""
+    near = merged.reps.weights
+    for p in range(merged.C.shape[0]):
+        for u in range(merged.clock[JOINED]):
+            smooth_row(near, u, merged.N[p], merged.C[p])
+            for c in range(merged.C.shape[2]):
+                merged.C[p, u, c] += settings.beta
+
+
+def rebandwidth(settings, merged, samples):
+    """The same data under the settings' bandwidth."""
+    merged = merged._replace(reps=reweigh(merged.reps, settings, 2 * samples))
+    recount(settings, merged)
+    return merged

@@ -1,0 +1,197 @@
+"""What an exact kernel agent is told and what it has seen.
+
+Steps h count from 0 in code: R_h = H - h is the largest value left at step h, and V_H = 0.
+
+`Samples` is the log in order of arrival, of embedded states. The two sets of buckets that the algorithms work on are
+`S`, the states x_s by pool and action, and `Y`, the next states y_s by pool: with data per step, step h has pool h of
+`S`, and the values V_h are wanted at the next states of step h-1, which are pool h of `Y`; when data are pooled
+(`stationary`) there is one pool, and each next state has a value for every step. The arrays that belong to points
+have a row a step in the stationary case and one row otherwise: `pool` and `row` say which.
+"""
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from kernelrl.bonuses.smoothed import no_table
+from kernelrl.geometry.buckets import check_memory, lengthen
+from kernelrl.geometry.metrics import embed
+from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.stores.units import Units, after_end, mapped
+
+__all__ = [
+    "ACTION",
+    "STEP",
+    "TERMINATED",
+    "Samples",
+    "Settings",
+    "action_list",
+    "append_sample",
+    "cell_widths",
+    "embedded_box",
+    "grow_samples",
+    "has_next",
+    "lone_target",
+    "new_samples",
+    "pool",
+    "row",
+    "sample_room",
+]
+
+
+class Settings(NamedTuple):
+    """The hyper-parameters of an exact kernel agent, as compiled code wants them; made by `Settings.of` only."""
+
+    horizon: int  # H
+    actions: int  # A
+    beta: float
+    inverse_sigma2: float  # 1/σ²
+    kernel: int
+    power: float
+    reach: float  # distance beyond which a weight cannot change a count in double precision
+    compact: bool  # the kernel is zero beyond `reach`
+    bonus: int
+    bonus_scale: float
+    stationary: bool
+    interpolate: bool
+    lipschitz: np.ndarray  # (H,) L_h
+    caps: np.ndarray  # (H,) R_h, what values are capped at
+    replan: int
+    units: Units
+    space: Any
+    table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing
+    # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
+    progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
+
+    @classmethod
+    def of(cls, **given: Any) -> "Settings":
+        """Settings with every field cast to the one type that the compiled functions know."""
+        casts = {"int": int, "float": float, "bool": bool}
+        table, progress = no_table(given["horizon"])
+        given = {"table": table, "progress": progress, **given}
+        return cls(
+            **{
+                name: casts[kind.__name__](given[name]) if kind.__name__ in casts else given[name]
+                for name, kind in cls.__annotations__.items()
+            }
+        )
+
+
+@checks(Settings)
+def check_settings(where, settings):
+    """Each step's bonus is in the epoch that its number of samples says."""
+    samples, epoch = settings.progress
+    expected = np.minimum(np.frexp(samples + 1.0)[1] - 1, max(settings.table.shape[0], 1) - 1)
+    require(np.array_equal(epoch, expected), f"{where}progress", "an epoch is not that of its number of samples")
+
+
+class Samples(NamedTuple):
+    """All transitions in order of arrival."""
+
+    states: Annotated[np.ndarray, Field("2 N d", fill=0)]  # x and y, embedded
+    # STEP, ACTION, TERMINATED
+    labels: Annotated[np.ndarray, Rows(Field("N", index="H"), Field("N", index="A"), Field("N", most=1))]
+    reward: Annotated[np.ndarray, Field("N", least="Lowest", most="Highest")]  # in the environment's units
+    number: Annotated[np.ndarray, Field("1", np.int64, counts="N")]
+
+
+STEP, ACTION, TERMINATED = range(3)
+
+
+def new_samples(d, capacity):
+    """An empty log for embeddings of `d` coordinates."""
+    check_memory((2, capacity, max(d, 2)))
+    labels = np.zeros((3, capacity), np.int64)
+    return Samples(np.zeros((2, capacity, d)), labels, np.zeros(capacity), np.zeros(1, np.int64))
+
+
+def grow_samples(samples, capacity):
+    """The same log with room for `capacity` transitions."""
+    return samples._replace(
+        states=lengthen(samples.states, capacity, 1),
+        labels=lengthen(samples.labels, capacity, 1),
+        reward=lengthen(samples.reward, capacity, 0),
+    )
+
+
+def embedded_box(space, low, high):
+    """The box [low, high] (d,) of states as a box of embeddings: of its lowest and highest corner and its middle.
+
+    A map of the user's may send states beyond it; they then lie in the outermost cells of a grid, which is no harm.
+    """
+    bounded = np.isfinite(low) & np.isfinite(high)
+    middle = np.where(bounded, 0.5 * np.where(bounded, low, 0.0) + 0.5 * np.where(bounded, high, 0.0), 0.0)
+    corners = np.array([low, high, middle])
+    images = np.empty_like(corners)
+    for corner, image in zip(corners, images, strict=True):
+        embed(space, corner, image)
+    unknown = np.isnan(images).any(axis=0)
+    return np.where(unknown, -np.inf, images.min(axis=0)), np.where(unknown, np.inf, images.max(axis=0))
+
+
+def cell_widths(settings, bounded):
+    """Cells for sums of weights and for cones: 2/3 of the reach and a third of how far a cone can reach below the cap.
+
+    Smaller cells cost more to visit than they save. `bounded` tells whether the metric allows a grid at all.
+    """
+    if not bounded:
+        return np.inf, np.inf
+    weights = settings.reach / 1.5
+    if not settings.interpolate or not settings.lipschitz.all():
+        return weights, weights
+    caps = settings.horizon - np.arange(settings.horizon)
+    return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
+
+
+@inner
+def append_sample(samples, u, action, reward, v, step, terminated):
+    """Add a transition between embedded states to the log."""
+    t = samples.number[0]
+    for j in range(u.size):
+        samples.states[0, t, j] = u[j]
+        samples.states[1, t, j] = v[j]
+    samples.labels[STEP, t] = step
+    samples.labels[ACTION, t] = action
+    samples.labels[TERMINATED, t] = terminated
+    samples.reward[t] = reward
+    samples.number[0] = t + 1
+
+
+@compiled
+def sample_room(samples):
+    """How many more transitions fit."""
+    return samples.reward.size - samples.number[0]
+
+
+@inner
+def pool(settings, h):
+    """The pool of data that step `h` uses."""
+    return 0 if settings.stationary else h
+
+
+@inner
+def row(settings, h):
+    """The row of step `h` in arrays that belong to points."""
+    return h if settings.stationary else 0
+
+
+@inner
+def action_list(settings, h, a):
+    """The list of `S` with the samples that step `h` has of action `a`."""
+    return pool(settings, h) * settings.actions + a
+
+
+@inner
+def has_next(settings, h, terminated):
+    """Whether a sample of step `h` is followed by a state whose value is planned."""
+    return not terminated and (settings.stationary or h + 1 < settings.horizon)
+
+
+@inner
+def lone_target(settings, h, reward, terminated):
+    """m(r) and, after a termination, what the steps left are worth: G of a sample without next state at step `h`."""
+    target = mapped(settings.units, reward)
+    if terminated:
+        target += after_end(settings.units, settings.horizon, h)
+    return target

@@ -1,0 +1,282 @@
+"""Raw counts of transitions between representatives, and sums over them.
+
+n(v, a, y) is how many samples of action a went from what v stands for to what y stands for. For each pool of data and
+each y there is a list of the pairs (v, a) that led there, in chained blocks of BLOCK entries. So V at one place reaches
+all pairs that need it, with no look-up and no idle entry:
+
+    W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
+
+`Flat` is a copy of the lists of one pool, one behind the other, for going through them many times.
+
+`Missing` are transitions that a representative u does not see, m(u, a, y), fixed when it is made: for each u a list of
+next states y, and with each a row of all actions.
+"""
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.geometry.buckets import lengthen, more
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
+from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows
+
+__all__ = [
+    "Flat",
+    "Missing",
+    "Transitions",
+    "blocks_left",
+    "count_transition",
+    "entries_of",
+    "flatten",
+    "grow_flat",
+    "grow_missing",
+    "grow_transitions",
+    "lengthen_transitions",
+    "miss",
+    "new_flat",
+    "new_missing",
+    "new_transitions",
+    "pass_all_back",
+    "pass_back",
+    "sum_missing",
+]
+
+BLOCK = 16
+FAINT = 1e-16  # less than that of a transition is not counted as missing: it would not show
+FIRST, LAST = range(2)
+FOLLOWING, SIZE = range(2)
+
+
+class Transitions(NamedTuple):
+    """Lists of pairs by pool and next state (see the module's docstring)."""
+
+    # FIRST and LAST block of a list, or -1
+    ends: Annotated[np.ndarray, Field("2 pools U", np.int64, index="blocks", none=True, fill=-1)]
+    # FOLLOWING block, or -1; SIZE: number of entries
+    chain: Annotated[np.ndarray, Rows(Field("blocks", index="blocks", none=True), Field("blocks", most=BLOCK))]
+    pair: Annotated[np.ndarray, Field("blocks 16", np.uint32, index="U*Columns", fill=0)]  # v·(columns of W) + a
+    count: Annotated[np.ndarray, Field("blocks 16", least=0, fill=0)]  # n
+    used: Annotated[np.ndarray, Field("1", np.int64, counts="blocks")]
+
+
+@checks(Transitions)
+def check_transitions(where, transitions):
+    """Chains that end."""
+    ends, chain = transitions.ends, transitions.chain[:, : transitions.used[0]]
+    check_lists(f"{where}chain", ends[FIRST], chain[FOLLOWING], ends[LAST])
+
+
+def new_transitions(pools, capacity, blocks=16):
+    """No transitions yet, between at most `capacity` representatives."""
+    return Transitions(
+        np.full((2, pools, capacity), -1, np.int64), np.zeros((2, blocks), np.int64),
+        np.zeros((blocks, BLOCK), np.uint32), np.zeros((blocks, BLOCK)), np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def grow_transitions(transitions, coming):
+    """The same lists with room for `coming` more blocks."""
+    blocks = transitions.chain.shape[1]
+    if transitions.used[0] + coming > blocks:
+        blocks = more(max(blocks, int(transitions.used[0]) + coming))
+    return transitions._replace(
+        chain=lengthen(transitions.chain, blocks, 1),
+        pair=lengthen(transitions.pair, blocks, 0),
+        count=lengthen(transitions.count, blocks, 0),
+    )
+
+
+def lengthen_transitions(transitions, capacity):
+    """The same lists for at most `capacity` representatives."""
+    return transitions._replace(ends=lengthen(transitions.ends, capacity, 2, -1))
+
+
+def entries_of(transitions, p):
+    """All entries of pool `p`: next states y (n,), pairs (n,) and their counts (n,). Plain Python."""
+    block, owner = transitions.ends[FIRST, p], np.arange(transitions.ends.shape[2])
+    blocks, owners = [], []
+    while (there := block >= 0).any():
+        block, owner = block[there], owner[there]
+        blocks.append(block)
+        owners.append(owner)
+        block = transitions.chain[FOLLOWING, block]
+    blocks = np.concatenate([np.zeros(0, np.int64), *blocks])
+    owners = np.concatenate([np.zeros(0, np.int64), *owners])
+    used = np.arange(BLOCK) < transitions.chain[SIZE, blocks][:, None]  # (blocks, BLOCK)
+    y = np.broadcast_to(owners[:, None], used.shape)[used]
+    return y, transitions.pair[blocks][used].astype(np.int64), transitions.count[blocks][used]
+
+
+class Flat(NamedTuple):
+    """The lists of one pool, one behind the other."""
+
+    start: np.ndarray  # (U+1,) first entry of a list, and the end of the last
+    pair: np.ndarray  # (entries,) uint32
+    count: np.ndarray  # (entries,)
+
+
+def new_flat():
+    """No lists yet, and no room."""
+    return Flat(np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0))
+
+
+def grow_flat(flat, capacity, transitions):
+    """Room for all the lists that `transitions` has room for."""
+    entries = transitions.pair.size
+    return Flat(
+        lengthen(flat.start, capacity + 1, 0), lengthen(flat.pair, entries, 0), lengthen(flat.count, entries, 0)
+    )
+
+
+class Missing(NamedTuple):
+    """What representatives do not see (see the module's docstring)."""
+
+    # first entry of a list and number of entries
+    span: Annotated[np.ndarray, Rows(*[Field("pools U", most="entries", fill=0)] * 2)]
+    y: Annotated[np.ndarray, Field("entries", np.int64, index="U", fill=0)]
+    index: Annotated[np.ndarray, Field("entries", np.uint32, index="entries")]  # 0, 1, 2, …
+    value: Annotated[np.ndarray, Field("entries", scratch=True)]  # V[y]
+    rows: Annotated[np.ndarray, Field("entries Columns", least=0, fill=0)]  # m
+    used: Annotated[np.ndarray, Field("1", np.int64, counts="entries")]
+
+
+@checks(Missing)
+def check_missing(where, missing):
+    """Lists within what is in use, in whole steps of `add_rows`."""
+    (start, number), used = missing.span, missing.used[0]
+    require((start + number <= used).all(), f"{where}span", "a list ends behind the last entry")
+    whole = (start % SUMS_AT_ONCE == 0).all() and used % SUMS_AT_ONCE == 0
+    require(whole, f"{where}span", f"a list does not take whole steps of {SUMS_AT_ONCE}")
+    order = np.arange(missing.index.size)
+    require(np.array_equal(missing.index, order), f"{where}index", "it is not 0, 1, 2, …")
+
+
+def new_missing(pools, capacity, columns):
+    """Nothing is missing yet."""
+    nothing = np.zeros((2, pools, capacity), np.int64)
+    return Missing(
+        nothing, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros((0, columns)),
+        np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def grow_missing(missing, capacity, coming):
+    """The same lists for `capacity` representatives, with room for `coming` more entries."""
+    entries = missing.y.size
+    if missing.used[0] + coming > entries:
+        entries = more(int(missing.used[0]) + coming)
+    return missing._replace(
+        span=lengthen(missing.span, capacity, 2),
+        y=lengthen(missing.y, entries, 0),
+        index=np.arange(entries, dtype=np.uint32),
+        value=lengthen(missing.value, entries, 0),
+        rows=lengthen(missing.rows, entries, 0),
+    )
+
+
+@inner
+def miss(missing, transitions, p, u, U, weights):
+    """All transitions so far are missing at `u`, with these weights (U,); entries fill whole steps of `add_rows`."""
+    chain, columns = transitions.chain, missing.rows.shape[1]
+    first = missing.used[0]
+    end = first
+    for y in range(U):
+        met = False
+        block = transitions.ends[FIRST, p, y]
+        while block >= 0:
+            for i in range(chain[SIZE, block]):
+                pair = np.int64(transitions.pair[block, i])
+                amount = weights[pair // columns] * transitions.count[block, i]
+                if amount > FAINT:
+                    met = True
+                    missing.rows[end, pair % columns] += amount
+            block = chain[FOLLOWING, block]
+        if met:
+            missing.y[end] = y
+            end += 1
+    missing.span[0, p, u], missing.span[1, p, u] = first, end - first
+    missing.used[0] = first + padded_entries(end - first)
+
+
+@inner
+def padded_entries(number):
+    """`number` rounded up to whole steps of `add_rows`."""
+    return (number + (SUMS_AT_ONCE - 1)) & -SUMS_AT_ONCE
+
+
+@inner
+def sum_missing(missing, p, u, V, out):
+    """out[u] = Σ_y m(u, ·, y)·V[y]; `out` is (U, columns)."""
+    start, count = missing.span[0, p, u], missing.span[1, p, u]
+    for j in range(start, start + count):
+        missing.value[j] = V[missing.y[j]]
+    for column in range(0, out.shape[1], COLUMNS):
+        add_rows(missing.value, missing.index, start, count, missing.rows, column, out, u)
+
+
+@inner
+def blocks_left(transitions):
+    """How many blocks can still be taken into use."""
+    return transitions.chain.shape[1] - transitions.used[0]
+
+
+@inner
+def count_transition(transitions, p, pair, y, amount):
+    """n(pair, y) += amount in pool `p`."""
+    ends, chain = transitions.ends, transitions.chain
+    block = ends[FIRST, p, y]
+    while block >= 0:
+        for i in range(chain[SIZE, block]):
+            if transitions.pair[block, i] == pair:
+                transitions.count[block, i] += amount
+                return
+        block = chain[FOLLOWING, block]
+    block = ends[LAST, p, y]
+    if block < 0 or chain[SIZE, block] == BLOCK:
+        new = transitions.used[0]
+        transitions.used[0] = new + 1
+        chain[FOLLOWING, new], chain[SIZE, new] = -1, 0
+        if block < 0:
+            ends[FIRST, p, y] = new
+        else:
+            chain[FOLLOWING, block] = new
+        ends[LAST, p, y] = block = new
+    i = chain[SIZE, block]
+    transitions.pair[block, i], transitions.count[block, i] = pair, amount
+    chain[SIZE, block] = i + 1
+
+
+@inner
+def pass_back(transitions, p, y, value, W):
+    """W[pair] += n(pair, y)·value for all pairs that led to `y`; `W` is flat."""
+    chain = transitions.chain
+    block = transitions.ends[FIRST, p, y]
+    while block >= 0:
+        for i in range(chain[SIZE, block]):
+            W[transitions.pair[block, i]] += transitions.count[block, i] * value
+        block = chain[FOLLOWING, block]
+
+
+@inner
+def flatten(transitions, p, U, flat):
+    """Copy the lists of the first `U` next states in pool `p`."""
+    chain, end = transitions.chain, 0
+    for y in range(U):
+        flat.start[y] = end
+        block = transitions.ends[FIRST, p, y]
+        while block >= 0:
+            for i in range(chain[SIZE, block]):
+                flat.pair[end], flat.count[end] = transitions.pair[block, i], transitions.count[block, i]
+                end += 1
+            block = chain[FOLLOWING, block]
+    flat.start[U] = end
+
+
+@inner
+def pass_all_back(flat, V, U, W):
+    """`pass_back` for each of the first `U` next states, from their flat lists."""
+    for y in range(U):
+        value = V[y]
+        for i in range(flat.start[y], flat.start[y + 1]):
+            W[flat.pair[i]] += flat.count[i] * value
