@@ -27,6 +27,7 @@ from kernelrl.envs.making import make_environment
 from kernelrl.episodes import verbs as interface
 from kernelrl.episodes.adapter import time_limit
 from kernelrl.jit import fields
+from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
 from kernelrl.stores.units import Units, units_of
 
@@ -57,6 +58,7 @@ class Agent:
         self._range = RewardRange.of(self._reward_range)
         self._recovery: Recovery | None = None
         self._model: Any = None
+        self._handed_over: tuple[Any, Any] = None, None
         self._discrete = False
         self._seed = 0
         self._episodes = 0
@@ -221,11 +223,11 @@ class Agent:
         self._recovery = None
         self._check_episodes(1)
         self._before_episodes(1)
-        interface.begin_episode(self._model)
+        interface.begin_episode(self.handle())
 
     def choose(self, state: npt.ArrayLike, step: int) -> int:
         """The action that the learning policy takes in `state` at `step` (from 0)."""
-        model = self._started()
+        model = self.handle()
         return (
             int(interface.choose(model, self._check_state("state", state), self._check_step(step))) + self._first_action
         )
@@ -235,7 +237,7 @@ class Agent:
         terminated: bool = False,
     ) -> None:  # fmt: skip
         """Take in one transition; `terminated` means that nothing can be collected after it."""
-        model = self._started()
+        self._started()
         x = self._check_state("state", state)
         y = self._check_state("next_state", next_state)
         h = self._check_step(step)
@@ -250,13 +252,13 @@ class Agent:
             low, high = self._beyond or (r, r)
             self._beyond = min(low, r), max(high, r)
         self._recovery = None
-        if not interface.has_room(model):
-            model = self._model = interface.grow(model)
-        interface.observe(model, x, a, r, y, h, ends)
+        if not interface.has_room(self.handle()):
+            self._model = interface.grow(self._model)
+        interface.observe(self.handle(), x, a, r, y, h, ends)
 
     def end_episode(self) -> None:
         """End an episode."""
-        interface.end_episode(self._started())
+        interface.end_episode(self.handle())
         self._recovery = None
         self._episodes += 1
         if self._beyond is not None:
@@ -364,7 +366,7 @@ class Agent:
         return bonuses
 
     def _read(self, verb: int, states: npt.ArrayLike, step: int) -> Floats:
-        model, h = self._started(), self._check_step(step)
+        model, h = self.handle(), self._check_step(step)
         return self._read_model(model, verb, self._check_states(states), h)
 
     def _read_model(self, model: Any, verb: int, states: Floats, step: int) -> Floats:
@@ -445,8 +447,8 @@ class Agent:
             setattr(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: not the copy for going back."""
-        return self.__dict__ | {"_recovery": None}
+        """What is pickled: neither the copy for going back nor addresses."""
+        return self.__dict__ | {"_recovery": None, "_handed_over": (None, None)}
 
     def _check_keys(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
         """Raise ValueError unless what is stored has the keys that this agent stores."""
@@ -454,6 +456,13 @@ class Agent:
             raise ValueError(f"started has {'no ' if key in expected else ''}{key}")
 
     # ------------------------------------------------------------------------------------------------------- checking
+
+    def handle(self) -> Any:
+        """The model as compiled code takes it (see `kernelrl.jit.handles`)."""
+        model = self._started()
+        if self._handed_over[0] is not model:
+            self._handed_over = model, hand_over(model)
+        return self._handed_over[1]
 
     def _started(self) -> Any:
         if self._model is None:

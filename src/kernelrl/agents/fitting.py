@@ -47,10 +47,10 @@ class Loop:
         x, y, stream = np.zeros(d), np.zeros(d), np.zeros(4, np.uint64)
         bad, beyond = np.zeros(3), np.array([np.inf, -np.inf])
         count = agent._before_episodes(count)
-        while not interface.has_room(agent._model):
+        while not interface.has_room(agent.handle()):
             agent._model = interface.grow(agent._model)
         run = rollout.run_compiled if self.compiled and world is self.world else rollout.run_episodes
-        model = agent._model
+        model: Any = agent.handle()
         if self.watch is not None and world is self.world:
             model = Watched(model, self.watch)
         played = run(

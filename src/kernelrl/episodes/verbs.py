@@ -21,7 +21,8 @@ that what the verbs share is compiled once and not once for each of them.
 
 import numpy as np
 
-from kernelrl.jit.compile import compiled, generic, inner
+from kernelrl.jit.compile import compiled, compiled_as, generic, inner
+from kernelrl.jit.handles import Handle, hand_over
 from kernelrl.jit.stream import index_below
 
 __all__ = [
@@ -44,9 +45,10 @@ __all__ = [
     "read_rows",
     "read_values",
     "rescaled",
+    "turn",
 ]
 
-HAS_ROOM, BEGIN, CHOOSE, OBSERVE, END, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
+BEGIN, CHOOSE, OBSERVE, END, TURN, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
 NOTHING = np.zeros(0)
 
 
@@ -54,17 +56,22 @@ def via_perform(verb):
     """How Python calls a verb that takes at most a state, a step and an array to write to."""
 
     def call(model, state=NOTHING, h=0, out=NOTHING):
-        return perform(model, verb, state, 0, 0.0, NOTHING, h, False, out)
+        return perform(hand_over(model), verb, state, 0, 0.0, NOTHING, h, False, False, out)
 
     return call
 
 
 def observe_from_python(model, state, action, reward, next_state, h, terminated):
     """How Python calls `observe`."""
-    perform(model, OBSERVE, state, action, reward, next_state, h, terminated, NOTHING)
+    perform(hand_over(model), OBSERVE, state, action, reward, next_state, h, terminated, False, NOTHING)
 
 
-@generic(from_python=via_perform(HAS_ROOM))
+def has_room_from_python(model):
+    """How Python calls `has_room`, which it does far more often than the others: by an entry point of its own."""
+    return ask_for_room(hand_over(model))
+
+
+@generic(from_python=has_room_from_python)
 def has_room(model):
     """Whether the transitions of one more episode fit into the arrays."""
 
@@ -122,14 +129,40 @@ def read_bonuses(model, state, h, out):
     """Write the bonuses B_h(state, ·) into `out` (A,)."""
 
 
+def turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over):
+    """`turn` in compiled callers."""
+    observe(model, state, action, reward, next_state, h, terminated)
+    if over:
+        end_episode(model)
+        return -1
+    return choose(model, next_state, h + 1)
+
+
+@compiled_as(turn_in_compiled_code)
+def turn(model, state, action, reward, next_state, h, terminated, over):
+    """Take in one transition and return the next action; if the episode is `over`, end it and return -1.
+
+    From Python that is one call: it costs as much as what most verbs do.
+    """
+    if isinstance(model, Handle):
+        return perform(model, TURN, state, action, reward, next_state, h, terminated, over, NOTHING)
+    return turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over)
+
+
 @compiled
-def perform(model, verb, state, action, reward, next_state, h, terminated, out):
+def ask_for_room(model):
+    """`has_room` for Python."""
+    return has_room(model)
+
+
+@compiled
+def perform(model, verb, state, action, reward, next_state, h, terminated, over, out):
     """Do what the verb of that code does and return its result, if it has one, as a float.
 
     The verbs that read take any number of states in a row, and then their number as `action`.
     """
-    if verb == HAS_ROOM:
-        return 1.0 if has_room(model) else 0.0
+    if verb == TURN:
+        return np.float64(turn(model, state, action, reward, next_state, h, terminated, over))
     if verb == BEGIN:
         begin_episode(model)
     elif verb == CHOOSE:
@@ -165,7 +198,8 @@ def read_at(model, verb, states, n, h, out):
 def read_rows(model, verb, states, h, out):
     """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
     if len(states):
-        perform(model, verb, states.reshape(-1), len(states), 0.0, NOTHING, h, False, out.reshape(-1))
+        rows = states.reshape(-1)
+        perform(hand_over(model), verb, rows, len(states), 0.0, NOTHING, h, False, False, out.reshape(-1))
 
 
 @inner

@@ -22,13 +22,14 @@ from pathlib import Path
 import llvmlite
 import numba
 import numpy as np
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
 from kernelrl.jit import code_key
 from kernelrl.jit.code_cache import CodeCache, adopt
+from kernelrl.jit.handles import class_of
 from kernelrl.jit.inner_code import InnerCompiler
 
-__all__ = ["SUMS", "cache_dir", "compiled", "generic", "in_both", "inner", "keep"]
+__all__ = ["SUMS", "cache_dir", "compiled", "compiled_as", "generic", "in_both", "inner", "keep"]
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +87,17 @@ inner = functools.partial(compiled, inner=True)
 
 def in_both(function):
     """A function that compiled code compiles into itself, and that Python runs as it is."""
-    return register_jitable(**OPTIONS)(function)
+    return compiled_as(function)(function)
+
+
+def compiled_as(source):
+    """For a function of Python's: compiled callers compile `source` into themselves instead."""
+
+    def register(function):
+        overload(function, strict=False, jit_options={**OPTIONS, **INNER})(lambda *arguments, **more: source)
+        return function
+
+    return register
 
 
 def keep(function):
@@ -111,7 +122,7 @@ def generic(declaration=None, *, from_python=None):
 
     @functools.wraps(declaration)
     def verb(first, *rest):
-        return for_python[type(first)](first, *rest)
+        return for_python[class_of(first)](first, *rest)
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
