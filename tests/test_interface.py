@@ -236,11 +236,11 @@ def test_reading_changes_nothing(variant):
     history, found = whole(variant)
     agent = make(variant)
     first = agent.fit(make_env(), 15, seed=SEED)
-    before = {name: array.copy() for name, array in storage.arrays_of(agent._model)}
+    before = {name: array.copy() for name, array in storage.arrays_of(agent.model)}
     once, twice = read(agent, steps=range(H)), read(agent, steps=range(H))
     check_equal(once, twice)
     repr(agent)
-    for name, array in storage.arrays_of(agent._model):
+    for name, array in storage.arrays_of(agent.model):
         last = name.rpartition(".")[2]
         if last == "chain":  # its last row is scratch
             assert np.array_equal(array[:-1], before[name][:-1])

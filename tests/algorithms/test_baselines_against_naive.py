@@ -186,7 +186,7 @@ def in_cells(rng, agent, episodes, H=4, A=2):
     """Tell the agent of episodes between five cells, as if it had chosen at random; yields after each plan."""
     for _ in range(episodes):
         agent.begin_episode()
-        yield agent._model
+        yield agent.model
         x = int(rng.integers(5))
         for h in range(H):
             a, y = int(rng.integers(A)), int(rng.integers(5))
@@ -253,7 +253,7 @@ def test_more_successors_than_a_block_holds(kind):
     """Chains of blocks, and room that grows."""
     rng = np.random.default_rng(0)
     pair = Pair(kind, 2, 1, bins=40, bonus_scale=0.01)
-    before = pair.agent._model.counts.following.size
+    before = pair.agent.model.counts.following.size
     for _ in range(150):
         pair.begin_episode()
         x, y, z = rng.integers(2) / 2, rng.random(), rng.random()
@@ -261,7 +261,7 @@ def test_more_successors_than_a_block_holds(kind):
         pair.observe([y], 0, rng.random(), [z], 1, False)
     pair.begin_episode()
     pair.check(np.linspace(0, 1, 21)[:, None])
-    counts = pair.agent._model.counts
+    counts = pair.agent.model.counts
     assert (counts.following >= 0).any() and counts.following.size > before
 
 
@@ -439,7 +439,7 @@ def test_ties_by_index(kind):
     """No draw is made, and the lowest of the best is taken."""
     agent = getattr(krl, kind)(horizon=1, ties="lowest", **({} if kind == "AdaptiveQL" else {"bins": 1}))
     agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(3), 1, seed=0)
-    stream = agent._model.stream.copy()
+    stream = agent.model.stream.copy()
     chosen = []
     for r in (0.0, 1.0, 1.0, 0.0):
         agent.begin_episode()
@@ -448,4 +448,4 @@ def test_ties_by_index(kind):
             agent.observe([0.5], len(chosen) - 1 if len(chosen) < 4 else 0, r, [0.5], 0)
     # UCBVI's untried action 2 has a bonus of its own; OptQL's and AdaptiveQL's is only as good as action 1.
     assert chosen == ([0, 1, 2, 1] if "UCBVI" in kind else [0, 1, 1, 1])
-    assert np.array_equal(agent._model.stream, stream)
+    assert np.array_equal(agent.model.stream, stream)

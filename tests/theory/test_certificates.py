@@ -178,7 +178,7 @@ def compare_bounds(stationary, full, merge, episodes, scale, low=0.0, width=1.0)
     found = [bounds(agent._certify(), x) for x in states]
     assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
     below, above = naive_bounds(data, bonus, *rules, np.array(starts[-32:]), scale, nothing)
-    assert_allclose(agent._gap(), width * (above - below).max(), rtol=1e-9)
+    assert_allclose(agent.gap(), width * (above - below).max(), rtol=1e-9)
     return agent, states, lower, upper
 
 

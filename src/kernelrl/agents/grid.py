@@ -7,9 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.base import Agent, Floats, whole_number
-from kernelrl.agents.checks import flag, one_of, positive
+from kernelrl.agents.base import Agent, Floats
+from kernelrl.agents.checks import flag, one_of, positive, whole_number
 from kernelrl.agents.kernel import REPLAN
+from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.adaptive_ql import VALUE, VISITS, leaves, new_adaptive_ql
 from kernelrl.algorithms.greedy_ucbvi import new_greedy_ucbvi
 from kernelrl.algorithms.opt_ql import new_opt_ql
@@ -32,10 +33,10 @@ __all__ = ["UCBVI", "AdaptiveQL", "GreedyUCBVI", "OptQL", "Partition"]
 MOST_DIMENSIONS = 12  # a ball splits into 2^d
 
 
-class Baseline(Agent):
+class Baseline(Agent, abstract=True):
     """What all baselines share: the bonus, the caps, and the read-outs that need them."""
 
-    _shared: ClassVar[tuple[str, ...]] = (
+    hyper_parameters: ClassVar[tuple[str, ...]] = (
         "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes", "caps", "ties",
     )  # fmt: skip
 
@@ -68,37 +69,37 @@ class Baseline(Agent):
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) visits of the cells that hold `states` (n, d)."""
-        return self._read(interface.READ_COUNTS, states, step)
+        return self.read(interface.READ_COUNTS, states, step)
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read_bonuses(states, step)
+        bonuses: Floats = self.read(interface.READ_BONUSES, states, step) * self.rewards.width
+        return bonuses
 
 
-class GridAgent(Baseline):
+class GridAgent(Baseline, abstract=True):
     """A baseline on a uniform grid, or on the states of a Discrete space as they are."""
 
-    _takes_discrete = True
-    _shared = ("bins", *Baseline._shared)
+    takes_discrete = True
+    hyper_parameters = ("bins", *Baseline.hyper_parameters)
 
     def __init__(self, bins: Any, *shared: Any) -> None:
         super().__init__(*shared)
         self.bins = check_bins(bins)
 
-    def _grid(self, low: Floats, high: Floats, actions: int, horizon: int) -> Grid:
-        if self._discrete and self.bins is not None:
+    def _grid(self, spaces: Spaces) -> Grid:
+        if spaces.discrete and self.bins is not None:
             raise ValueError(f"bins: the states are those of a Discrete space already; leave bins out, got {self.bins}")
-        if not self._discrete and self.bins is None:
+        if not spaces.discrete and self.bins is None:
             raise ValueError(f"bins: a Box of states must be divided into cells; give {type(self).__name__}(bins=…)")
-        grid: Grid = discrete_grid(low, high) if self._discrete else box_grid(self.bins, low, high)
-        check_size(grid.cells, actions, horizon)
+        grid: Grid = (
+            discrete_grid(spaces.low, spaces.high) if spaces.discrete else box_grid(self.bins, spaces.low, spaces.high)
+        )
+        check_size(grid.cells, spaces.actions, spaces.horizon)
         return grid
 
-    def _cell(self, state: Floats) -> int:
-        return int(cell_of(self._model.settings.grid, state))
 
-
-class CountingAgent(GridAgent):
+class CountingAgent(GridAgent, abstract=True):
     """A grid agent that keeps counts of transitions: it deploys the best policy of the estimated environment."""
 
     _deployed: tuple[int, Floats] | None = None
@@ -106,14 +107,16 @@ class CountingAgent(GridAgent):
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_ucbvi(horizon, cells, actions, self.total_episodes, self.delta))
 
-    def _deployed_action(self, state: Floats, step: int) -> int:
-        counts, V = self._model.counts, self._model.V
+    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        """(n,) actions of the best policy of the estimated environment, without bonus."""
+        counts, V, settings = self.model.counts, self.model.V, self.model.settings
         number = int(counts.number[1])
         if self._deployed is None or self._deployed[0] != number:
-            Q = np.zeros((self._steps, V.shape[1], self._actions))
-            plan_without_bonus(counts, self._model.settings.units, np.zeros_like(V), Q)
+            Q = np.zeros((self.spaces.horizon, V.shape[1], self.spaces.actions))
+            plan_without_bonus(counts, settings.units, np.zeros_like(V), Q)
             self._deployed = number, Q
-        return int(self._deployed[1][step, self._cell(state)].argmax())
+        cells = [int(cell_of(settings.grid, x)) for x in states]
+        return np.asarray(self._deployed[1][step, cells].argmax(axis=1), np.int64)
 
 
 class UCBVI(CountingAgent):
@@ -137,7 +140,7 @@ class UCBVI(CountingAgent):
         ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
-    _hyper_parameters = (*GridAgent._shared, "stationary", "replan", "minimum")
+    hyper_parameters = (*GridAgent.hyper_parameters, "stationary", "replan", "minimum")
 
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
@@ -150,12 +153,13 @@ class UCBVI(CountingAgent):
         self.replan = one_of("replan", replan, REPLAN)
         self.minimum = flag("minimum", minimum)
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        grid = self._grid(low, high, actions, horizon)
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Tables of nothing but optimism."""
+        grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         optimism = self._optimism(horizon, grid.cells, actions)
         replan, random = REPLAN.index(self.replan), self.ties == "random"
         return new_ucbvi(
-            horizon, actions, self.stationary, replan, self.minimum, random, self._units, grid, optimism, stream
+            horizon, actions, self.stationary, replan, self.minimum, random, self.rewards.units, grid, optimism, stream
         )
 
 
@@ -165,7 +169,7 @@ class GreedyUCBVI(CountingAgent):
     The arguments are those of `UCBVI` except `replan` and `minimum`.
     """
 
-    _hyper_parameters = (*GridAgent._shared, "stationary")
+    hyper_parameters = (*GridAgent.hyper_parameters, "stationary")
 
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
@@ -175,11 +179,12 @@ class GreedyUCBVI(CountingAgent):
         super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
         self.stationary = flag("stationary", stationary)
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        grid = self._grid(low, high, actions, horizon)
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Tables of nothing but optimism."""
+        grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         optimism = self._optimism(horizon, grid.cells, actions)
         return new_greedy_ucbvi(
-            horizon, actions, self.stationary, self.ties == "random", self._units, grid, optimism, stream
+            horizon, actions, self.stationary, self.ties == "random", self.rewards.units, grid, optimism, stream
         )
 
 
@@ -201,7 +206,7 @@ class OptQL(GridAgent):
         ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
-    _hyper_parameters = (*GridAgent._shared, "bonus_place")
+    hyper_parameters = (*GridAgent.hyper_parameters, "bonus_place")
 
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
@@ -214,14 +219,12 @@ class OptQL(GridAgent):
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_optql(horizon, cells, actions, self.total_episodes, self.delta))
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        grid = self._grid(low, high, actions, horizon)
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Tables of nothing but optimism."""
+        grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         optimism = self._optimism(horizon, grid.cells, actions)
         after, random = self.bonus_place == "after", self.ties == "random"
-        return new_opt_ql(horizon, actions, after, random, self._units, grid, optimism, stream)
-
-    def _deployed_action(self, state: Floats, step: int) -> int:
-        return int(self._model.Q[step, self._cell(state)].argmax())
+        return new_opt_ql(horizon, actions, after, random, self.rewards.units, grid, optimism, stream)
 
 
 class Partition(NamedTuple):
@@ -258,7 +261,7 @@ class AdaptiveQL(Baseline):
         ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
-    _hyper_parameters = (*Baseline._shared, "lipschitz", "split")
+    hyper_parameters = (*Baseline.hyper_parameters, "lipschitz", "split")
 
     def __init__(
         self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", split: str = "after",
@@ -274,7 +277,9 @@ class AdaptiveQL(Baseline):
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_adaptive(horizon, self.total_episodes, self.delta, self.lipschitz, 1.0))
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """One ball for each step and action."""
+        low, high, horizon, actions = spaces.low, spaces.high, spaces.horizon, spaces.actions
         check_bounded(low, high, "AdaptiveQL")
         if low.size > MOST_DIMENSIONS:
             raise ValueError(
@@ -283,21 +288,15 @@ class AdaptiveQL(Baseline):
             )
         optimism = self._optimism(horizon, 1, actions)
         split_first, random = self.split == "before", self.ties == "random"
-        return new_adaptive_ql(horizon, actions, split_first, random, self._units, low, high, optimism, stream)
-
-    def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        return np.asarray(self._read_model(self._model, interface.READ_Q, states, step).argmax(axis=1), np.int64)
-
-    def _deployed_action(self, state: Floats, step: int) -> int:
-        return int(self._deployed_actions(state[None], step)[0])
+        return new_adaptive_ql(horizon, actions, split_first, random, self.rewards.units, low, high, optimism, stream)
 
     def partition(self, step: int, action: int) -> Partition:
         """The balls of a step (from 0) and an action, for plotting."""
-        model = self._started()
-        h, a = self._check_step(step), self._check_action(action)
-        corners, sides, numbers = leaves(model, h * self._actions + a)
-        width = self._high - self._low
-        low = self._low + width * corners
-        high = self._low + width * (corners + sides[:, None])
-        values = self._in_own_units(model.balls[numbers, VALUE], h)
+        model, spaces = self.check_started(), self.spaces
+        h, a = spaces.check_step(step), spaces.check_action(action)
+        corners, sides, numbers = leaves(model, h * spaces.actions + a)
+        width = spaces.high - spaces.low
+        low = spaces.low + width * corners
+        high = spaces.low + width * (corners + sides[:, None])
+        values = self.in_own_units(model.balls[numbers, VALUE], h)
         return Partition(low, high, values, model.balls[numbers, VISITS])

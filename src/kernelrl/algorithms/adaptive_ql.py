@@ -24,9 +24,7 @@ import numpy as np
 from kernelrl.algorithms.opt_ql import kept
 from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -134,16 +132,6 @@ def rescale_adaptive(model, settings, keep):
     cap, balls = settings.optimism.cap[step], model.balls.copy()
     balls[:, VALUE] = cap - keep * (cap - balls[:, VALUE])
     return model._replace(settings=settings, balls=balls)
-
-
-@begin_episode.implement(AdaptiveTrees)
-def begin_adaptive(model):
-    return None
-
-
-@end_episode.implement(AdaptiveTrees)
-def end_adaptive(model):
-    return None
 
 
 @inner

@@ -20,9 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -131,16 +129,6 @@ def rescale_greedy_merged(model, settings, keep):
             np.add.at(W[h].reshape(-1), pairs, counts * V[h + 1, y])
     model.memo[:] = -1.0
     return model._replace(settings=settings, V=V, W=W)
-
-
-@begin_episode.implement(GreedyMerged)
-def begin_greedy_merged(model):
-    return None
-
-
-@end_episode.implement(GreedyMerged)
-def end_greedy_merged(model):
-    return None
 
 
 @inner

@@ -17,9 +17,7 @@ import numpy as np
 from kernelrl.algorithms.ucbvi import CountSettings, pool_of
 from kernelrl.bonuses.counted import bonus_at
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     observe,
@@ -90,16 +88,6 @@ def rescale_greedy_ucbvi(model, settings, keep):
     cap = settings.optimism.cap[:, None]
     model.memo[:] = -1
     return model._replace(settings=settings, V=cap - keep * (cap - model.V))
-
-
-@begin_episode.implement(GridGreedyUCBVI)
-def begin_greedy_ucbvi(model):
-    return None
-
-
-@end_episode.implement(GridGreedyUCBVI)
-def end_greedy_ucbvi(model):
-    return None
 
 
 @inner

@@ -20,7 +20,6 @@ from kernelrl.bonuses.smoothed import AS_RUN, FULL, bonus_factors
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -352,11 +351,6 @@ def best_values(model, h, U, R):
 def begin_kernel_merged(model):
     if model.settings.replan != DOUBLING or model.plans[PLANS] == 0:
         plan(model)
-
-
-@end_episode.implement(KernelMerged)
-def end_kernel_merged(model):
-    return None
 
 
 @inner

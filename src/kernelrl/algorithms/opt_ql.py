@@ -18,11 +18,7 @@ import numpy as np
 
 from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
-    grow,
-    has_room,
     largest,
     observe,
     pick,
@@ -70,16 +66,6 @@ def new_opt_ql(horizon, actions, after, random_ties, units, grid, optimism, stre
     return GridOptQL(settings, stream, np.zeros(shape), Q, np.zeros(shape if after else (0, 0, 0)))
 
 
-@has_room.implement(GridOptQL)
-def has_room_opt_ql(model):
-    return True
-
-
-@grow.implement_plain(GridOptQL)
-def grow_opt_ql(model):
-    return model
-
-
 def kept(old, new, keep):
     """`keep`, but 1 where all that has been learnt is right for any range [0, x] (see `core.units`)."""
     return 1.0 if old.empty and new.low == 0.0 else keep
@@ -97,16 +83,6 @@ def rescale_opt_ql(model, settings, keep):
         optimism.limit[:, None, None], optimism.root / np.sqrt(N) + optimism.share[:, None, None] / N
     )  # fmt: skip
     return model._replace(settings=settings, E=E, Q=np.where(model.N > 0.0, E + bonus, model.Q))
-
-
-@begin_episode.implement(GridOptQL)
-def begin_opt_ql(model):
-    return None
-
-
-@end_episode.implement(GridOptQL)
-def end_opt_ql(model):
-    return None
 
 
 @inner

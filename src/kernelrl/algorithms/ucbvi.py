@@ -32,7 +32,6 @@ from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -219,11 +218,6 @@ def plan(model):
 def begin_ucbvi(model):
     if model.settings.replan != DOUBLING or model.plans[0] == 0:
         plan(model)
-
-
-@end_episode.implement(GridUCBVI)
-def end_ucbvi(model):
-    return None
 
 
 @choose.implement(GridUCBVI, inline=True)

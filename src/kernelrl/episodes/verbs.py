@@ -2,7 +2,8 @@
 
 An algorithm is a NamedTuple ("model") of settings and arrays, and a function for each verb below. `state` and
 `next_state` are float64 (d,), `h` counts steps from 0, actions are 0 … A-1, rewards are raw, in the environment's
-units. Read-outs are in mapped units (see `kernelrl.stores.units`).
+units. Read-outs are in mapped units (see `kernelrl.stores.units`). `choose` and `observe` must be implemented; what the
+others do by default stands in their declarations, and a read-out that an algorithm does not have is NaN.
 The episode loop is (see `kernelrl.episodes.loop`)
 
     begin_episode(model)
@@ -19,6 +20,8 @@ Compiled callers compile the verbs into themselves. Python's calls all go throug
 that what the verbs share is compiled once and not once for each of them.
 """
 
+import math
+
 import numpy as np
 
 from kernelrl.jit.compile import compiled, compiled_as, generic, inner
@@ -31,6 +34,7 @@ __all__ = [
     "READ_Q",
     "READ_VALUES",
     "begin_episode",
+    "check_model",
     "choose",
     "end_episode",
     "grow",
@@ -74,11 +78,12 @@ def has_room_from_python(model):
 @generic(from_python=has_room_from_python)
 def has_room(model):
     """Whether the transitions of one more episode fit into the arrays."""
+    return True
 
 
-@generic
+@generic(required=True)
 def grow(model):
-    """A model with twice the room (plain Python, not compiled)."""
+    """A model with twice the room (plain Python, not compiled); needed where `has_room` may be False."""
 
 
 @generic
@@ -86,7 +91,9 @@ def rescaled(model, settings, keep):
     """The model with all its data under `settings`, whose units of reward are others (plain Python, not compiled).
 
     Values that only fall have `keep` times their distance from the cap; an algorithm that plans has planned again.
+    `settings` are None where the model has none.
     """
+    return model if settings is None else model._replace(settings=settings)
 
 
 @generic(from_python=via_perform(BEGIN))
@@ -94,12 +101,12 @@ def begin_episode(model):
     """Before an episode's first choice."""
 
 
-@generic(from_python=via_perform(CHOOSE))
+@generic(from_python=via_perform(CHOOSE), required=True)
 def choose(model, state, h):
     """The action the learning policy takes."""
 
 
-@generic(from_python=observe_from_python)
+@generic(from_python=observe_from_python, required=True)
 def observe(model, state, action, reward, next_state, h, terminated):
     """Take in one transition."""
 
@@ -112,21 +119,39 @@ def end_episode(model):
 @generic(from_python=via_perform(READ_Q))
 def read_q(model, state, h, out):
     """Write the optimistic Q_h(state, ·) into `out` (A,), as the algorithm uses it to choose."""
+    for a in range(out.size):
+        out[a] = math.nan
 
 
 @generic(from_python=via_perform(READ_VALUES))
 def read_values(model, state, h):
     """The optimistic V_h(state)."""
+    return math.nan
 
 
 @generic(from_python=via_perform(READ_COUNTS))
 def read_counts(model, state, h, out):
     """Write the generalized counts C_h(state, ·) into `out` (A,)."""
+    for a in range(out.size):
+        out[a] = math.nan
 
 
 @generic(from_python=via_perform(READ_BONUSES))
 def read_bonuses(model, state, h, out):
     """Write the bonuses B_h(state, ·) into `out` (A,)."""
+    for a in range(out.size):
+        out[a] = math.nan
+
+
+def check_model(model):
+    """Raise TypeError, naming the verb, unless the model is a NamedTuple with all that it must implement."""
+    cls = type(model)
+    if not (isinstance(model, tuple) and hasattr(model, "_fields")):
+        raise TypeError(f"new_model must return a NamedTuple, the state of the algorithm, got {model!r:.200}")
+    for verb in (choose, observe, *([grow] if has_room.is_implemented(cls) else [])):
+        if not verb.is_implemented(cls):
+            how = f"{verb.__name__}.implement{'_plain' if verb is grow else ''}({cls.__name__})"
+            raise TypeError(f"{cls.__name__} does not implement {verb.__name__}: write a function for @krl.verbs.{how}")
 
 
 def turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over):
