@@ -45,7 +45,7 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "ucbvi-steps": lambda: krl.UCBVI(bins=(5, 2), stationary=False, replan="doubling"),
     "greedy-ucbvi": lambda: krl.GreedyUCBVI(bins=(5, 2)),
     "optql": lambda: krl.OptQL(bins=(5, 2)),
-    "optql-after": lambda: krl.OptQL(bins=4, bonus_place="after", ties="lowest"),
+    "optql-after": lambda: krl.OptQL(bins=4, bonus_place="after"),
     "adaptive": lambda: krl.AdaptiveQL(),
     "kernel-exact": lambda: krl.KernelUCBVI(**EXACT),
     "kernel-exact-cones": lambda: krl.KernelUCBVI(**EXACT, lipschitz=2.0),
@@ -56,12 +56,10 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "kernel-merged-joint": lambda: krl.KernelUCBVI(
         bandwidth=0.1, lipschitz=2.0, bonus=JOINT, replan="doubling", reward_range=(0, 1)
     ),
-    "kernel-merged-as-run": lambda: krl.KernelUCBVI(
-        **KERNEL, hindsight=False, far="nearest", bonus=krl.bonuses.AsRun(), stationary=False
-    ),
+    "kernel-merged-steps": lambda: krl.KernelUCBVI(**KERNEL, bonus=krl.bonuses.Simplified(0.5, 2.0), stationary=False),
     "greedy-exact": lambda: krl.GreedyKernelUCBVI(**EXACT, lipschitz=2.0),
     "greedy-merged": lambda: krl.GreedyKernelUCBVI(**KERNEL, lipschitz=2.0),
-    "greedy-merged-steps": lambda: krl.GreedyKernelUCBVI(**KERNEL, stationary=False, hindsight=False),
+    "greedy-merged-steps": lambda: krl.GreedyKernelUCBVI(**KERNEL, stationary=False),
 }
 
 

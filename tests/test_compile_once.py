@@ -99,10 +99,10 @@ def variants():
     hoeffding = {"bonus": "hoeffding", "total_episodes": np.int32(9), "delta": np.float32(0.1)}
     for options in ({"bins": 3}, {"bins": np.int8(2), "bonus_scale": 1, **hoeffding}):
         yield lambda options=options: krl.UCBVI(**baseline, **options, stationary=np.bool_(False), replan="step")
-        yield lambda options=options: krl.GreedyUCBVI(**baseline, **options, caps="horizon")
+        yield lambda options=options: krl.GreedyUCBVI(**baseline, **options)
         yield lambda options=options: krl.OptQL(**baseline, **options, bonus_place="after")
-    yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1, split="before")
-    yield lambda: krl.AdaptiveQL(**baseline, bonus="capped")
+    yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1)
+    yield lambda: krl.AdaptiveQL(**baseline)
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)

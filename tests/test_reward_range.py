@@ -162,7 +162,7 @@ class Naive:
         cls, options = FALLING[kind]
         self.kind, self.units = cls.__name__, Units(H)
         self.grid = self.kind in ("UCBVI", "GreedyUCBVI", "OptQL")
-        optimism = Optimism(H, "simplified", options["bonus_scale"], "remaining", 0.0)
+        optimism = Optimism(H, "simplified", options["bonus_scale"])
         if cls is krl.GreedyKernelUCBVI:
             sigma, beta = KERNEL["bandwidth"], KERNEL["regularization"]
             self.lipschitz = options.get("lipschitz")

@@ -432,8 +432,7 @@ def test_functions_of_this_package_need_no_trust(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"bonus": krl.bonuses.AsRun(), "caps": "horizon"},
-        {"bonus": krl.bonuses.Simplified(0.25)},
+        {"bonus": krl.bonuses.Simplified(0.25, 0.5, 2.0)},
         {"bonus": krl.bonuses.Full(0.1, 1000, "printed"), "lipschitz": (0.5, 1.0), "reward_range": (0, 1)},
         {"bonus": krl.bonuses.Joint(0.1, None, False), "lipschitz": 2.0, "reward_range": (0, 1)},
         {"bandwidth": krl.schedules.Power(0.3, 0.1, 0.5)},
@@ -451,7 +450,7 @@ def test_all_objects(options, tmp_path):
 def test_every_class_of_objects_can_be_saved():
     """One that is added to these modules must be added here and to `storage`, or users meet it when they save."""
     for module, known in (
-        (krl.bonuses, {"Simplified", "AsRun", "Full", "Joint"}),
+        (krl.bonuses, {"Simplified", "Full", "Joint"}),
         (krl.metrics, {"Lp", "Folded", "Custom"}),
         (krl.schedules, {"Power"}),
         (krl.kernels, {"Kernel"}),

@@ -17,7 +17,6 @@ from kernelrl.algorithms.opt_ql import new_opt_ql
 from kernelrl.algorithms.ucbvi import new_ucbvi
 from kernelrl.bonuses.counted import (
     BONUSES,
-    CAPS,
     Optimism,
     new_optimism,
     width_of_adaptive,
@@ -37,12 +36,12 @@ class Baseline(Agent, abstract=True):
     """What all baselines share: the bonus, the caps, and the read-outs that need them."""
 
     hyper_parameters: ClassVar[tuple[str, ...]] = (
-        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes", "caps", "ties",
+        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes",
     )  # fmt: skip
 
     def __init__(
         self, horizon: int | None, reward_range: tuple[float, float] | str, bonus: str, bonus_scale: float,
-        delta: float, total_episodes: int | None, caps: str, ties: str,
+        delta: float, total_episodes: int | None,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         self.bonus = one_of("bonus", bonus, BONUSES)
@@ -55,8 +54,6 @@ class Baseline(Agent, abstract=True):
             raise ValueError(
                 'total_episodes: bonus="hoeffding" depends on how many episodes will be played; give total_episodes=…'
             )
-        self.caps = one_of("caps", caps, CAPS)
-        self.ties = one_of("ties", ties, ("random", "lowest"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         """The factor w of 1/√N in the Hoeffding bonus (see `core.optimism`)."""
@@ -64,7 +61,7 @@ class Baseline(Agent, abstract=True):
 
     def _optimism(self, horizon: int, cells: int, actions: int) -> Optimism:
         width = self._hoeffding_width(horizon, cells, actions) if self.bonus == "hoeffding" else 0.0
-        optimism: Optimism = new_optimism(horizon, self.caps, self.bonus, self.bonus_scale, width)
+        optimism: Optimism = new_optimism(horizon, self.bonus, self.bonus_scale, width)
         return optimism
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
@@ -131,13 +128,11 @@ class UCBVI(CountingAgent):
         replan: "episode", "step" or "doubling".
         minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as the
             paper's algorithm 2 does.
-        bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits); "capped", the same but R_h at most;
+        bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits), where R_h is the number of steps left;
             "hoeffding", that of UCBVI-CH, s·7·H·log(5·X·A·T/δ)/√N with T = total_episodes·H.
         bonus_scale: the factor s.
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
-        caps: "remaining" caps values at R_h, the number of steps left; "horizon" at H, in the bonus, too.
-        ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
     hyper_parameters = (*GridAgent.hyper_parameters, "stationary", "replan", "minimum")
@@ -145,10 +140,9 @@ class UCBVI(CountingAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         stationary: bool = True, replan: str = "episode", minimum: bool = False, bonus: str = "simplified",
-        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None, caps: str = "remaining",
-        ties: str = "random",
+        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.stationary = flag("stationary", stationary)
         self.replan = one_of("replan", replan, REPLAN)
         self.minimum = flag("minimum", minimum)
@@ -157,9 +151,9 @@ class UCBVI(CountingAgent):
         """Tables of nothing but optimism."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         optimism = self._optimism(horizon, grid.cells, actions)
-        replan, random = REPLAN.index(self.replan), self.ties == "random"
+        replan = REPLAN.index(self.replan)
         return new_ucbvi(
-            horizon, actions, self.stationary, replan, self.minimum, random, self.rewards.units, grid, optimism, stream
+            horizon, actions, self.stationary, replan, self.minimum, self.rewards.units, grid, optimism, stream
         )
 
 
@@ -174,18 +168,16 @@ class GreedyUCBVI(CountingAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         stationary: bool = True, bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
-        total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
+        total_episodes: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.stationary = flag("stationary", stationary)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Tables of nothing but optimism."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         optimism = self._optimism(horizon, grid.cells, actions)
-        return new_greedy_ucbvi(
-            horizon, actions, self.stationary, self.ties == "random", self.rewards.units, grid, optimism, stream
-        )
+        return new_greedy_ucbvi(horizon, actions, self.stationary, self.rewards.units, grid, optimism, stream)
 
 
 class OptQL(GridAgent):
@@ -197,13 +189,11 @@ class OptQL(GridAgent):
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         bonus_place: "target", the bonus is part of what Q is moved towards; "after", it is added after the update.
-        bonus: "simplified", s·(1/√n + R_h/n); "capped", the same but R_h at most; "hoeffding", s·√(H³·ι/n) with
+        bonus: "simplified", s·(1/√n + R_h/n), where R_h is the number of steps left; "hoeffding", s·√(H³·ι/n) with
             ι = log(X·A·T/δ) and T = total_episodes·H.
         bonus_scale: the factor s; c in the paper's Hoeffding bonus.
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
-        caps: "remaining" caps values at R_h, the number of steps left; "horizon" at H, in the bonus, too.
-        ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
     hyper_parameters = (*GridAgent.hyper_parameters, "bonus_place")
@@ -211,9 +201,9 @@ class OptQL(GridAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus_place: str = "target", bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
-        total_episodes: int | None = None, caps: str = "remaining", ties: str = "random",
+        total_episodes: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.bonus_place = one_of("bonus_place", bonus_place, ("target", "after"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
@@ -223,8 +213,8 @@ class OptQL(GridAgent):
         """Tables of nothing but optimism."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         optimism = self._optimism(horizon, grid.cells, actions)
-        after, random = self.bonus_place == "after", self.ties == "random"
-        return new_opt_ql(horizon, actions, after, random, self.rewards.units, grid, optimism, stream)
+        after = self.bonus_place == "after"
+        return new_opt_ql(horizon, actions, after, self.rewards.units, grid, optimism, stream)
 
 
 class Partition(NamedTuple):
@@ -249,30 +239,25 @@ class AdaptiveQL(Baseline):
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
-        split: "after", a ball is updated before it splits; "before", it splits first, and the children take over the
-            value from before the update.
-        bonus: "simplified", s·(1/√n + R_h/n); "capped", the same but R_h at most; "hoeffding",
+        bonus: "simplified", s·(1/√n + R_h/n), where R_h is the number of steps left; "hoeffding",
             s·(2·√(H³·log(4·H·K/δ)) + 4·L)/√n with K = total_episodes and L = lipschitz.
         bonus_scale: the factor s.
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
         lipschitz: L, by how much Q can differ across the box, for the Hoeffding bonus only.
-        caps: "remaining" caps values at R_h, the number of steps left; "horizon" at H, in the bonus, too.
-        ties: which of equally good actions is chosen: a "random" one, or the one of the "lowest" index.
     """
 
-    hyper_parameters = (*Baseline.hyper_parameters, "lipschitz", "split")
+    hyper_parameters = (*Baseline.hyper_parameters, "lipschitz")
 
     def __init__(
-        self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", split: str = "after",
+        self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
-        lipschitz: float | None = None, caps: str = "remaining", ties: str = "random",
+        lipschitz: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes, caps, ties)
+        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
         if bonus == "hoeffding" and lipschitz is None:
             raise ValueError('lipschitz: bonus="hoeffding" depends on the Lipschitz constant of Q; give lipschitz=…')
-        self.split = one_of("split", split, ("after", "before"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_adaptive(horizon, self.total_episodes, self.delta, self.lipschitz, 1.0))
@@ -287,8 +272,7 @@ class AdaptiveQL(Baseline):
                 f"got {low.size}"
             )
         optimism = self._optimism(horizon, 1, actions)
-        split_first, random = self.split == "before", self.ties == "random"
-        return new_adaptive_ql(horizon, actions, split_first, random, self.rewards.units, low, high, optimism, stream)
+        return new_adaptive_ql(horizon, actions, self.rewards.units, low, high, optimism, stream)
 
     def partition(self, step: int, action: int) -> Partition:
         """The balls of a step (from 0) and an action, for plotting."""

@@ -18,7 +18,6 @@ from kernelrl.agents.checks import (
     check_lipschitz,
     flag,
     lipschitz_constants,
-    one_of,
     positive,
     whole_number,
 )
@@ -53,8 +52,6 @@ __all__ = ["REPLAN", "KernelAgent"]
 MOST_SAMPLES = 2.0**20
 MANY_SAMPLES, ALONE = 1000, 0.8  # with so many samples and so many representatives for each, none is near another
 REPLAN = ("episode", "step", "doubling")
-CAPS = ("remaining", "horizon")
-FAR = ("self", "nearest")
 MOVED = 0.05  # weights are computed anew when a schedule has moved the bandwidth by more than this fraction
 
 
@@ -63,7 +60,7 @@ class KernelAgent(Agent, abstract=True):
 
     hyper_parameters: ClassVar[tuple[str, ...]] = (
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
-        "representatives", "max_representatives", "hindsight", "far", "caps", "reward_range",
+        "representatives", "max_representatives", "reward_range",
     )  # fmt: skip
     _exact: ClassVar[Any]  # make a model of all samples, and one of representatives
     _merged: ClassVar[Any]
@@ -72,8 +69,7 @@ class KernelAgent(Agent, abstract=True):
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        max_representatives: int | None, hindsight: bool, far: str, caps: str,
-        reward_range: tuple[float, float] | str,
+        max_representatives: int | None, reward_range: tuple[float, float] | str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # which is callable, too
@@ -89,9 +85,6 @@ class KernelAgent(Agent, abstract=True):
         if max_representatives is not None:
             max_representatives = whole_number("max_representatives", max_representatives, 1)
         self.max_representatives = max_representatives
-        self.hindsight = flag("hindsight", hindsight)
-        self.far = one_of("far", far, FAR)
-        self.caps = one_of("caps", caps, CAPS)
         resolve_kernel(kernel)
         self._check_combination()
         self._deployed: tuple[Any, Any] | None = None
@@ -100,19 +93,14 @@ class KernelAgent(Agent, abstract=True):
 
     def _check_combination(self) -> None:
         """Refuse options that need representatives where there are none, or that contradict each other."""
-        if self.representatives is None:
-            for name, usual in (
-                ("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0]),
-            ):  # fmt: skip
-                if getattr(self, name) != usual:
-                    raise ValueError(f"{name} is for representative states, but representatives is None")
-            if self.bonus == "as-run":
-                raise ValueError('bonus: "as-run" is for representative states, but representatives is None')
+        if self.representatives is None and self.max_representatives is not None:
+            raise ValueError("max_representatives is for representative states, but representatives is None")
         check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
         if bonus_object(self.bonus).code >= FULL:
-            for name, usual in (("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0])):
-                if getattr(self, name) != usual:
-                    raise ValueError(f"{name}: the bonus {self.bonus} holds with {name}={usual!r} only")
+            if self.max_representatives is not None:
+                raise ValueError(
+                    f"max_representatives: the bonus {self.bonus} holds with max_representatives=None only"
+                )
             if callable(self.bandwidth):
                 raise ValueError(f"bandwidth: the bonus {self.bonus} holds for one bandwidth, not for a schedule")
             if self.reward_range == "auto":
@@ -120,11 +108,6 @@ class KernelAgent(Agent, abstract=True):
                     f"reward_range: the bonus {self.bonus} holds for a range of rewards that is known beforehand; give "
                     "reward_range=(lowest, highest)"
                 )
-        if callable(self.bandwidth) and not self.hindsight:
-            raise ValueError(
-                "hindsight: with a bandwidth that changes, every representative must see all samples; leave hindsight "
-                "at True, or give one bandwidth"
-            )
 
     def keeps_promises(self) -> bool:
         """Whether the bonus is one of the theory."""
@@ -147,14 +130,13 @@ class KernelAgent(Agent, abstract=True):
         kernel = resolve_kernel(self.kernel)
         space = self.metric.space(low, high)
         lipschitz = self._mapped_lipschitz()
-        L = lipschitz_constants(lipschitz, horizon)
-        remaining = np.arange(horizon, 0, -1, dtype=float)
+        L, bonus = lipschitz_constants(lipschitz, horizon), bonus_object(self.bonus)
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
             kernel=kernel.code, power=kernel.power, compact=math.isfinite(kernel.support),
-            bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
+            bonus_scale=self.bonus_scale * getattr(bonus, "scale", 1.0), bonus_root=getattr(bonus, "root", 0.0),
+            bonus_count=getattr(bonus, "count", 0.0), stationary=self.stationary,
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
-            caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
             replan=REPLAN.index(self.replan), units=self.rewards.units, space=space,
             **bonus_settings(
                 self.bonus, kernel, self.metric, self.rewards.width, embedded_box(space, low, high), actions, horizon,
@@ -184,10 +166,7 @@ class KernelAgent(Agent, abstract=True):
             return self._exact(settings, stream, *self._box, *self._widths)
         cone_reach = reach_of_cones(settings)
         limit = self.max_representatives or np.iinfo(np.int64).max
-        return self._merged(
-            settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded, self.hindsight,
-            self.far == FAR[1],
-        )  # fmt: skip
+        return self._merged(settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded)
 
     def _cells(self, settings: Settings) -> tuple[float, float]:
         """Widths of cells for sums of weights and for cones."""
@@ -518,7 +497,7 @@ def reach_of_cones(settings: Settings) -> float:
     if not settings.interpolate:
         return 0.0
     with np.errstate(divide="ignore"):
-        return float((settings.caps / settings.lipschitz).max())
+        return float((np.arange(settings.horizon, 0, -1.0) / settings.lipschitz).max())
 
 
 def plan_all(deployed: Deployed, number: int) -> None:

@@ -41,9 +41,6 @@ class KernelUCBVI(KernelAgent):
         stationary: pool the data of all steps.
         representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
         max_representatives: when there are so many, further states are merged into the nearest however far.
-        hindsight: a new representative sees the samples before it; False is what the authors' program does.
-        far: a state far from all representatives reads as "self" or, as in the authors' program, as the "nearest" one.
-        caps: values are capped by what "remaining" steps can bring or, as in the authors' program, by the "horizon".
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         replan: "episode", "step" or "doubling".
     """
@@ -55,12 +52,12 @@ class KernelUCBVI(KernelAgent):
         self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
-        max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] | str = "auto", replan: str = "episode",
+        max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        replan: str = "episode",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, hindsight, far, caps, reward_range,
+            representatives, max_representatives, reward_range,
         )  # fmt: skip
         self.replan = one_of("replan", replan, REPLAN)
 
@@ -93,12 +90,11 @@ class GreedyKernelUCBVI(KernelAgent):
         self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
-        max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] | str = "auto",
+        max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, hindsight, far, caps, reward_range,
+            representatives, max_representatives, reward_range,
         )  # fmt: skip
         if self.lipschitz == "log":
             raise ValueError(

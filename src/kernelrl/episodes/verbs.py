@@ -41,7 +41,6 @@ __all__ = [
     "has_room",
     "largest",
     "observe",
-    "pick",
     "pick_largest",
     "read_bonuses",
     "read_counts",
@@ -253,15 +252,4 @@ def pick_largest(q, stream):
             if skip == 0:
                 return a
             skip -= 1
-    return choice
-
-
-@inner
-def pick(q, random_ties, stream):
-    """The index of the largest entry of `q` (A,), the lowest one of equals unless the stream is to tell them apart."""
-    if random_ties:
-        return pick_largest(q, stream)
-    choice = 0
-    for a in range(1, q.size):
-        choice = a if q[a] > q[choice] else choice
     return choice

@@ -89,4 +89,4 @@ def bounds_at_merged(certified, u, out):
                 lowest = min(lowest, above[v, a] + slope)
                 lower = max(lower, certified.below[v, a] - slope)
         upper = max(upper, lowest)
-    out[0], out[1] = lower, min(upper, settings.caps[0])
+    out[0], out[1] = lower, min(upper, np.float64(settings.horizon))

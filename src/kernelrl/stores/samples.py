@@ -52,11 +52,12 @@ class Settings(NamedTuple):
     reach: float  # distance beyond which a weight cannot change a count in double precision
     compact: bool  # the kernel is zero beyond `reach`
     bonus: int
-    bonus_scale: float
+    bonus_scale: float  # factor of the bonus
+    bonus_root: float  # factors of 1/√C and of R_h/C in the simplified bonus
+    bonus_count: float
     stationary: bool
     interpolate: bool
     lipschitz: np.ndarray  # (H,) L_h
-    caps: np.ndarray  # (H,) R_h, what values are capped at
     replan: int
     units: Units
     space: Any
