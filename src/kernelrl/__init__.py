@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from kernelrl.agents.grid import UCBVI, AdaptiveQL, GreedyUCBVI, OptQL
     from kernelrl.agents.history import History
     from kernelrl.agents.loading import load
-    from kernelrl.agents.public import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
+    from kernelrl.agents.public import RandomAgent
+    from kernelrl.algorithms.greedy_kernel_ucbvi import GreedyKernelUCBVI
+    from kernelrl.algorithms.kernel_ucbvi import KernelUCBVI
     from kernelrl.geometry import kernels as kernels
     from kernelrl.geometry import metrics as metrics
 
@@ -45,10 +47,10 @@ __all__ = [
 _WHERE = {
     "AdaptiveQL": "kernelrl.agents.grid",
     "Agent": "kernelrl.agents.base",
-    "GreedyKernelUCBVI": "kernelrl.agents.public",
+    "GreedyKernelUCBVI": "kernelrl.algorithms.greedy_kernel_ucbvi",
     "GreedyUCBVI": "kernelrl.agents.grid",
     "History": "kernelrl.agents.history",
-    "KernelUCBVI": "kernelrl.agents.public",
+    "KernelUCBVI": "kernelrl.algorithms.kernel_ucbvi",
     "OptQL": "kernelrl.agents.grid",
     "RandomAgent": "kernelrl.agents.public",
     "UCBVI": "kernelrl.agents.grid",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
 import types
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from numba.core import event
 
 from kernelrl.jit.code_cache import CodeCache
 
-__all__ = ["CompileNotice", "Interrupts", "Progress"]
+__all__ = ["CompileNotice", "Interrupts", "Progress", "track"]
 
 
 class Interrupts:
@@ -73,6 +75,20 @@ class Progress:
             self._bar.update(self._task, completed=done, mean=f"{mean:.3g}")
 
 
+@contextlib.contextmanager
+def track(what: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
+    """Show a bar on a terminal while `total` pieces of work are done; what is yielded is called after each."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    with progress.Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
 class CompileNotice(event.Listener):  # type: ignore[misc]
     """Says why there is a pause when numba sets about compiling an algorithm, once for each and process."""
 
@@ -85,7 +101,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         model = event.data["args"][0] if event.data["args"] else None
         if model is None or model in self._said or not module.startswith("kernelrl."):
             return
-        if "settings" not in getattr(model, "fields", ()):
+        if "settings" not in getattr(getattr(model, "instance_class", None), "_fields", ()):
             return
         self._said.add(model)
         print(f"Compiling {model.instance_class.__name__} ({how_often(event)}) …", file=sys.stderr, flush=True)

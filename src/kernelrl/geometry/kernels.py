@@ -11,18 +11,20 @@ constants with g(z) ≤ C1·exp(-z²/2) and sup|g'| ≤ C2. Kernels that satisfy
 The last has compact support *and* satisfies the assumption, so its sums stop at 5σ. The usual compact kernels
 (support 1) fail g(4) > 0; they can be used, but the guarantees do not cover them (`admissible` is False).
 
-Compiled code takes a kernel as an integer code and works on z², so that the Gaussian needs no square root.
+Compiled code takes a kernel as a NamedTuple for which `weight` is implemented, a function of z², so that the Gaussian
+needs no square root. A kernel of a user's own is another such class (docs/extending.md).
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.compile import compiled, generic
 
 __all__ = [
     "KERNELS",
@@ -32,9 +34,12 @@ __all__ = [
     "Kernel",
     "Outside",
     "exp_negative",
+    "fades_at",
+    "is_gaussian",
     "kernel_weight",
     "resolve_kernel",
     "weigh_in_place",
+    "weight",
 ]
 
 GAUSSIAN, EXPONENTIAL, COMPACT, UNIFORM, TRIANGULAR, EPANECHNIKOV, QUARTIC, TRIWEIGHT, TRICUBE, COSINE = range(10)
@@ -124,21 +129,67 @@ def kernel_weight(kernel, power, z2):
     return math.cos(0.5 * math.pi * math.sqrt(z2))
 
 
-@inner
-def weigh_in_place(kernel, power, inverse_sigma2, n, squares):
+@generic(required=True)
+def weight(kernel: Any, z2: Any) -> Any:
+    """g(√z2)."""
+
+
+@generic
+def weigh_in_place(kernel: Any, inverse_sigma2: Any, n: Any, squares: Any) -> Any:
     """Turn squared distances into weights: squares[:n] = g(√(squares)/σ)."""
-    if kernel == GAUSSIAN:
+    for i in range(n):
+        squares[i] = weight(kernel, squares[i] * inverse_sigma2)
+
+
+@generic
+def is_gaussian(kernel: Any) -> Any:
+    """Whether g(z) = exp(-z²/2), for which there are faster ways."""
+    return False
+
+
+@generic
+def fades_at(kernel: Any, share: Any) -> Any:
+    """A z beyond which g(z) < share; infinite where none is known."""
+    return math.inf
+
+
+class Coded(NamedTuple):
+    """A kernel of this package in compiled code: one class for all, so that code compiled for one serves all."""
+
+    code: int
+    power: float
+    compact: bool
+
+
+@weight.implement(Coded)
+def coded_weight(kernel, z2):
+    return kernel_weight(kernel.code, kernel.power, z2)
+
+
+@is_gaussian.implement(Coded)
+def coded_is_gaussian(kernel):
+    return kernel.code == GAUSSIAN
+
+
+@fades_at.implement(Coded)
+def coded_fades_at(kernel, share):
+    return math.inf if kernel.compact else (-2.0 * math.log(share)) ** (1.0 / kernel.power)
+
+
+@weigh_in_place.implement(Coded)
+def coded_weigh_in_place(kernel, inverse_sigma2, n, squares):
+    if kernel.code == GAUSSIAN:
         factor = -0.5 * inverse_sigma2
         for i in range(n):
             squares[i] = exp_negative(factor * squares[i])
-    elif kernel == COMPACT:
+    elif kernel.code == COMPACT:
         factor = inverse_sigma2 / 25.0
         for i in range(n):
             u = max(0.0, 1.0 - factor * squares[i])
             squares[i] = u * u * u
     else:
         for i in range(n):
-            squares[i] = kernel_weight(kernel, power, squares[i] * inverse_sigma2)
+            squares[i] = kernel_weight(kernel.code, kernel.power, squares[i] * inverse_sigma2)
 
 
 @dataclass(frozen=True)
@@ -158,6 +209,10 @@ class Kernel:
         z2 = np.square(np.asarray(z, float))
         weights = [kernel_weight(self.code, self.power, value) for value in z2.reshape(-1)]
         return np.array(weights).reshape(z2.shape)[()]
+
+    def compiled(self):
+        """The kernel as compiled code has it: a NamedTuple for which `weight` is implemented."""
+        return Coded(self.code, float(self.power), math.isfinite(self.support))
 
     @property
     def g4(self):
