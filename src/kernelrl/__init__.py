@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernelrl.agents.history import History
     from kernelrl.agents.loading import load
     from kernelrl.agents.public import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
+    from kernelrl.agents.registry import register
     from kernelrl.geometry import kernels as kernels
     from kernelrl.geometry import metrics as metrics
 
@@ -38,6 +39,7 @@ __all__ = [
     "load",
     "metrics",
     "presets",
+    "register",
     "schedules",
     "theory",
 ]
@@ -53,6 +55,7 @@ _WHERE = {
     "RandomAgent": "kernelrl.agents.public",
     "UCBVI": "kernelrl.agents.grid",
     "load": "kernelrl.agents.loading",
+    "register": "kernelrl.agents.registry",
 }
 _MODULES = {
     "bonuses": "kernelrl.bonuses",

@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents import storage
+from kernelrl.agents import codec, storage
 from kernelrl.agents.archive import Archive
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.fitting import fit
@@ -382,7 +382,7 @@ class Agent:
         header: dict[str, Any] = {
             "version": __version__,
             "agent": type(self).__name__,
-            "hyper_parameters": {name: storage.encode(getattr(self, name)) for name in self._hyper_parameters},
+            "hyper_parameters": codec.encode_all({name: getattr(self, name) for name in self._hyper_parameters}),
         }
         if self._model is not None:
             header["started"] = self._started_as_json()
