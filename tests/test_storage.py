@@ -538,7 +538,7 @@ def test_one_name_twice(saved, tmp_path):
 
 @pytest.mark.parametrize("key", ["format", "version", "agent", "hyper_parameters", "started", "more"])
 def test_keys_of_the_header(key, saved, tmp_path):
-    for value in (None, 3, "x", [], {}):
+    for value in (None, 77, "x", [], {}):
         path = rewritten(saved, tmp_path / "keys.krl", {key: value})
         with pytest.raises(ValueError, match=r"path: .*keys\.krl "):
             krl.load(path)
