@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kernelrl.agents.history import History
     from kernelrl.agents.loading import load
     from kernelrl.agents.public import RandomAgent
+    from kernelrl.agents.registry import register
     from kernelrl.algorithms.greedy_kernel_ucbvi import GreedyKernelUCBVI
     from kernelrl.algorithms.kernel_ucbvi import KernelUCBVI
     from kernelrl.geometry import kernels as kernels
@@ -40,6 +41,7 @@ __all__ = [
     "load",
     "metrics",
     "presets",
+    "register",
     "schedules",
     "theory",
 ]
@@ -55,6 +57,7 @@ _WHERE = {
     "RandomAgent": "kernelrl.agents.public",
     "UCBVI": "kernelrl.agents.grid",
     "load": "kernelrl.agents.loading",
+    "register": "kernelrl.agents.registry",
 }
 _MODULES = {
     "bonuses": "kernelrl.bonuses",

@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from kernelrl.agents import storage
 from kernelrl.agents.checks import as_environment, whole_number
+from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
 from kernelrl.agents.recovery import Recovery
-from kernelrl.agents.registry import register
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, as_flag, as_reward, check_range
 from kernelrl.agents.saving import save

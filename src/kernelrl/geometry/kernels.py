@@ -29,10 +29,17 @@ from kernelrl.jit.compile import compiled, generic
 __all__ = [
     "KERNELS",
     "Compact",
+    "Cosine",
+    "Epanechnikov",
     "ExponentialPower",
     "Gaussian",
     "Kernel",
     "Outside",
+    "Quartic",
+    "Triangular",
+    "Tricube",
+    "Triweight",
+    "Uniform",
     "exp_negative",
     "fades_at",
     "is_gaussian",
@@ -192,9 +199,8 @@ def coded_weigh_in_place(kernel, inverse_sigma2, n, squares):
             squares[i] = kernel_weight(kernel.code, kernel.power, squares[i] * inverse_sigma2)
 
 
-@dataclass(frozen=True)
 class Kernel:
-    """A smoothing kernel g with the constants of Assumption 3."""
+    """A smoothing kernel g with the constants of Assumption 3. Each kernel is a frozen dataclass of its parameters."""
 
     name: str
     code: int
@@ -207,7 +213,8 @@ class Kernel:
     def __call__(self, z):
         """g(z), elementwise."""
         z2 = np.square(np.asarray(z, float))
-        weights = [kernel_weight(self.code, self.power, value) for value in z2.reshape(-1)]
+        kernel = self.compiled()
+        weights = [weight(kernel, value) for value in z2.reshape(-1)]
         return np.array(weights).reshape(z2.shape)[()]
 
     def compiled(self):
@@ -226,59 +233,131 @@ class Kernel:
         return max(0.0, -2.0 * math.log(max(cut, 5e-324))) ** (1.0 / self.power)
 
 
-def Gaussian():  # noqa: N802 - a kernel is made like an object of its name
+@dataclass(frozen=True)
+class Gaussian(Kernel):
     """exp(-z²/2)."""
-    return Kernel("gaussian", GAUSSIAN, 1.0, math.exp(-0.5))
+
+    name, code = "gaussian", GAUSSIAN
+    C1, C2 = 1.0, math.exp(-0.5)
 
 
-def ExponentialPower(p):  # noqa: N802
+@dataclass(frozen=True)
+class ExponentialPower(Kernel):
     """exp(-z^p/2) for p > 2."""
-    p = float(p)
-    if not (math.isfinite(p) and p > 2.0):
-        raise ValueError(f"ExponentialPower: p must be a finite number above 2, got {p}; p = 2 is the Gaussian kernel")
-    C1 = math.exp(0.5 * (1.0 - 2.0 / p) * (2.0 / p) ** (2.0 / (p - 2.0)))
-    C2 = 0.5 * p * (2.0 * (p - 1.0) / p) ** ((p - 1.0) / p) * math.exp(-(p - 1.0) / p)
-    return Kernel("exponential-power", EXPONENTIAL, C1, C2, power=p)
+
+    p: float
+    name, code = "exponential-power", EXPONENTIAL
+
+    def __post_init__(self):
+        p = float(self.p)
+        if not (math.isfinite(p) and p > 2.0):
+            raise ValueError(
+                f"ExponentialPower: p must be a finite number above 2, got {p}; p = 2 is the Gaussian kernel"
+            )
+        object.__setattr__(self, "p", p)
+
+    @property
+    def power(self):
+        """p."""
+        return self.p
+
+    @property
+    def C1(self):  # noqa: N802
+        """sup g(z)·exp(z²/2)."""
+        p = self.p
+        return math.exp(0.5 * (1.0 - 2.0 / p) * (2.0 / p) ** (2.0 / (p - 2.0)))
+
+    @property
+    def C2(self):  # noqa: N802
+        """sup|g'|."""
+        p = self.p
+        return 0.5 * p * (2.0 * (p - 1.0) / p) ** ((p - 1.0) / p) * math.exp(-(p - 1.0) / p)
 
 
-def Compact():  # noqa: N802
+@dataclass(frozen=True)
+class Compact(Kernel):
     """(1-z²/25)³ for z < 5: compact support inside the theory."""
+
+    name, code, support = "compact", COMPACT, 5.0
     # sup (1-z²/25)³·exp(z²/2) is at z² = 19, sup|g'| = (6z/25)(1-z²/25)² at z² = 5.
-    return Kernel(
-        "compact", COMPACT, (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64, support=5.0
-    )
+    C1, C2 = (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64
 
 
-def Outside(name):  # noqa: N802
+# The usual compact kernels, with C1 = sup g(z)·exp(z²/2) and C2 = sup|g'|, infinite where g jumps.
+
+
+@dataclass(frozen=True)
+class Uniform(Kernel):
+    """1 for z ≤ 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "uniform", UNIFORM, False, 1.0
+    C1, C2 = math.exp(0.5), math.inf
+
+
+@dataclass(frozen=True)
+class Triangular(Kernel):
+    """1-z for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "triangular", TRIANGULAR, False, 1.0
+    C1, C2 = 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class Epanechnikov(Kernel):
+    """1-z² for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "epanechnikov", EPANECHNIKOV, False, 1.0
+    C1, C2 = 1.0, 2.0
+
+
+@dataclass(frozen=True)
+class Quartic(Kernel):
+    """(1-z²)² for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "quartic", QUARTIC, False, 1.0
+    C1, C2 = 1.0, 8.0 / (3.0 * math.sqrt(3.0))
+
+
+@dataclass(frozen=True)
+class Triweight(Kernel):
+    """(1-z²)³ for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "triweight", TRIWEIGHT, False, 1.0
+    C1, C2 = 1.0, 96.0 / (25.0 * math.sqrt(5.0))
+
+
+@dataclass(frozen=True)
+class Tricube(Kernel):
+    """(1-z³)³ for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "tricube", TRICUBE, False, 1.0
+    C1, C2 = 1.0020569114, 9.0 * 0.25 ** (2.0 / 3.0) * 0.75**2
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """cos(πz/2) for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "cosine", COSINE, False, 1.0
+    C1, C2 = 1.0, 0.5 * math.pi
+
+
+OUTSIDE = {cls.name: cls for cls in (Uniform, Triangular, Epanechnikov, Quartic, Triweight, Tricube, Cosine)}
+NAMED = {"gaussian": Gaussian, "compact": Compact, **OUTSIDE}
+KERNELS = tuple(NAMED)
+
+
+def Outside(name):  # noqa: N802 - a kernel is made like an object of its name
     """One of the usual compact kernels with support 1, outside the theory since g(4) = 0."""
-    code, C1, C2 = OUTSIDE[name]
-    return Kernel(name, code, C1, C2, admissible=False, support=1.0)
-
-
-# name: code, sup g(z)·exp(z²/2), sup|g'| (infinite where g jumps; at 0 the triangular one has a corner)
-OUTSIDE = {
-    "uniform": (UNIFORM, math.exp(0.5), math.inf),
-    "triangular": (TRIANGULAR, 1.0, 1.0),
-    "epanechnikov": (EPANECHNIKOV, 1.0, 2.0),
-    "quartic": (QUARTIC, 1.0, 8.0 / (3.0 * math.sqrt(3.0))),
-    "triweight": (TRIWEIGHT, 1.0, 96.0 / (25.0 * math.sqrt(5.0))),
-    "tricube": (TRICUBE, 1.0020569114, 9.0 * 0.25 ** (2.0 / 3.0) * 0.75**2),
-    "cosine": (COSINE, 1.0, 0.5 * math.pi),
-}
-
-KERNELS = ("gaussian", "compact", *OUTSIDE)
+    return OUTSIDE[name]()
 
 
 def resolve_kernel(kernel):
     """A `Kernel` from a name or a `Kernel`."""
     if isinstance(kernel, Kernel):
         return kernel
-    if kernel == "gaussian":
-        return Gaussian()
-    if kernel == "compact":
-        return Compact()
-    if isinstance(kernel, str) and kernel in OUTSIDE:
-        return Outside(kernel)
+    if isinstance(kernel, str) and kernel in NAMED:
+        return NAMED[kernel]()
     raise ValueError(
         f"kernel: {kernel!r} is not known; use one of {', '.join(KERNELS)}, or krl.kernels.ExponentialPower(p)"
     )
