@@ -19,24 +19,32 @@ if TYPE_CHECKING:
     from kernelrl.agents.loading import load
     from kernelrl.agents.public import RandomAgent
     from kernelrl.agents.registry import register
+    from kernelrl.agents.spaces import Spaces
     from kernelrl.algorithms.greedy_kernel_ucbvi import GreedyKernelUCBVI
     from kernelrl.algorithms.kernel_ucbvi import KernelUCBVI
+    from kernelrl.episodes import verbs as verbs
+    from kernelrl.geometry import grid as grid
     from kernelrl.geometry import kernels as kernels
     from kernelrl.geometry import metrics as metrics
+    from kernelrl.jit.fields import Field
+    from kernelrl.stores import units as units
 
 __version__ = "0.1.0"
 __all__ = [
     "UCBVI",
     "AdaptiveQL",
     "Agent",
+    "Field",
     "GreedyKernelUCBVI",
     "GreedyUCBVI",
     "History",
     "KernelUCBVI",
     "OptQL",
     "RandomAgent",
+    "Spaces",
     "bonuses",
     "envs",
+    "grid",
     "kernels",
     "load",
     "metrics",
@@ -44,28 +52,35 @@ __all__ = [
     "register",
     "schedules",
     "theory",
+    "units",
+    "verbs",
 ]
 
 _WHERE = {
     "AdaptiveQL": "kernelrl.agents.grid",
     "Agent": "kernelrl.agents.base",
+    "Field": "kernelrl.jit.fields",
     "GreedyKernelUCBVI": "kernelrl.algorithms.greedy_kernel_ucbvi",
     "GreedyUCBVI": "kernelrl.agents.grid",
     "History": "kernelrl.agents.history",
     "KernelUCBVI": "kernelrl.algorithms.kernel_ucbvi",
     "OptQL": "kernelrl.agents.grid",
     "RandomAgent": "kernelrl.agents.public",
+    "Spaces": "kernelrl.agents.spaces",
     "UCBVI": "kernelrl.agents.grid",
     "load": "kernelrl.agents.loading",
     "register": "kernelrl.agents.registry",
 }
 _MODULES = {
     "bonuses": "kernelrl.bonuses",
+    "grid": "kernelrl.geometry.grid",
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",
     "presets": "kernelrl.agents.presets",
     "schedules": "kernelrl.agents.schedules",
     "theory": "kernelrl.theory",
+    "units": "kernelrl.stores.units",
+    "verbs": "kernelrl.episodes.verbs",
 }
 
 _register()

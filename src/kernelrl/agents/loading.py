@@ -8,8 +8,6 @@ from typing import Any
 
 import kernelrl
 from kernelrl.agents import codec
-from kernelrl.agents import grid as grid_agents
-from kernelrl.agents import public as agents
 from kernelrl.agents.archive import ArgumentError, Refused, open_archive
 from kernelrl.agents.base import Agent
 from kernelrl.agents.classes import AGENTS
@@ -19,7 +17,6 @@ from kernelrl.imports import import_module, imported
 
 __all__ = ["load"]
 
-EVERY_AGENT = agents, grid_agents  # imported so that AGENTS knows them
 KEYS = {"format": int, "version": str, "agent": str, "hyper_parameters": dict}
 
 
