@@ -17,7 +17,10 @@ import hashlib
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from typing import overload as one_way
 
 import llvmlite
 import numba
@@ -28,7 +31,9 @@ from kernelrl.jit import code_key
 from kernelrl.jit.code_cache import CodeCache, adopt
 from kernelrl.jit.inner_code import InnerCompiler
 
-__all__ = ["SUMS", "cache_dir", "compiled", "generic", "in_both", "inner", "keep"]
+__all__ = ["SUMS", "Verb", "cache_dir", "compiled", "generic", "in_both", "inner", "keep"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,6 +70,10 @@ def cache_dir() -> Path:
     return base / "kernelrl" / digest.hexdigest()[:16]
 
 
+@one_way
+def compiled(function: F, *, fastmath: Any = False, cache: bool = True, inner: bool = False) -> F: ...
+@one_way
+def compiled(*, fastmath: Any = False, cache: bool = True, inner: bool = False) -> Callable[[F], F]: ...
 def compiled(function=None, *, fastmath=False, cache=True, inner=False):
     """Compile `function`; `fastmath` takes a set of LLVM flags, of which `SUMS` is the one we use.
 
@@ -95,6 +104,26 @@ def keep(function):
         adopt([function], cache_dir())
 
 
+class Verb(Protocol):
+    """A function that many classes implement, each for itself."""
+
+    def __call__(self, first: Any, /, *rest: Any) -> Any:
+        """Do it as the class of `first` does."""
+
+    def implement(self, cls: type[Any], inline: bool = False) -> Callable[[F], F]:
+        """Take a plain function as the implementation for a NamedTuple class; it is compiled."""
+
+    def implement_plain(self, cls: type[Any]) -> Callable[[F], F]:
+        """Take a function for a class that only Python uses; it is not compiled."""
+
+    def is_compiled_for(self, cls: type[Any]) -> bool:
+        """Whether there is an implementation for `cls` that compiled code can call."""
+
+
+@one_way
+def generic(declaration: Callable[..., Any]) -> Verb: ...
+@one_way
+def generic(*, from_python: Callable[..., Any]) -> Callable[[Callable[..., Any]], Verb]: ...
 def generic(declaration=None, *, from_python=None):
     """Make a verb of a declaration.
 
@@ -111,7 +140,11 @@ def generic(declaration=None, *, from_python=None):
 
     @functools.wraps(declaration)
     def verb(first, *rest):
-        return for_python[type(first)](first, *rest)
+        try:
+            function = for_python[type(first)]
+        except KeyError:
+            raise TypeError(missing(declaration, type(first))) from None
+        return function(first, *rest)
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
@@ -125,10 +158,12 @@ def generic(declaration=None, *, from_python=None):
 
     def implement(cls, inline=False):
         def register(function):
-            code_key.register(cls, declaration.__qualname__, inline, function)
-            (inlined if inline else called)[cls] = function
+            source = getattr(function, "py_func", function)  # of one that is compiled already
+            check_arguments(declaration, cls, source)
+            code_key.register(cls, declaration.__qualname__, inline, source)
+            (inlined if inline else called)[cls] = source
             routed = from_python is not None and not numba.config.DISABLE_JIT
-            for_python[cls] = from_python if routed else compiled(function)
+            for_python[cls] = from_python if routed else compiled(source)
             return function
 
         return register
@@ -142,4 +177,24 @@ def generic(declaration=None, *, from_python=None):
 
     verb.implement = implement
     verb.implement_plain = implement_plain
+    verb.is_compiled_for = lambda cls: cls in called or cls in inlined
     return verb
+
+
+def missing(declaration, cls):
+    """What to say where a class has no implementation of a verb."""
+    name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
+    return (
+        f"there is no {name} for {cls.__name__}: write a function of ({arguments}) and put "
+        f"@{name}.implement({cls.__name__}) above it"
+    )
+
+
+def check_arguments(declaration, cls, function):
+    """Refuse an implementation that does not take the arguments of its verb."""
+    wanted, given = (list(inspect.signature(f).parameters) for f in (declaration, function))
+    if len(wanted) != len(given):
+        raise TypeError(
+            f"{declaration.__name__}.implement({cls.__name__}): {function.__name__} must take {len(wanted)} arguments, "
+            f"({', '.join(wanted)}), got ({', '.join(given)})"
+        )
