@@ -17,6 +17,7 @@ KINDS = {"corridor": Corridor, "cells": CorridorCells, "stop": Stop}
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_gymnasium_is_content(make, twin):
     check_env(make(twin=twin), skip_render_check=True)
+    krl.testing.check_environment(make(twin=twin), horizon=12)
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)

@@ -19,6 +19,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from kernelrl.envs.interface import advance, reset
+from kernelrl.jit.compile import distinguish
 from kernelrl.jit.stream import new_stream, seed_stream
 
 __all__ = ["CompiledEnv"]
@@ -98,7 +99,7 @@ class CompiledEnv(gym.Env[Any, Any]):
         """Try the verbs once, so that what does not compile is a TypeError that says where; again costs nothing."""
         if self._tried is self.dynamics:
             return
-        name = type(self.dynamics).__name__
+        name = name_of(type(self.dynamics))
         stream, state, next_state = new_stream(0), self._new_state(), self._new_state()
         try:
             reset(self.dynamics, 0, stream, state)
@@ -138,7 +139,8 @@ def check_verbs(dynamics: Any) -> None:
             "dynamics must be a NamedTuple of the numbers and arrays that reset and advance need, such as "
             f"Tank(inflow=0.1), got {dynamics!r}"
         )
-    check_fields(dynamics, cls.__name__)
+    called = name_of(cls)
+    check_fields(dynamics, called)
     for name, verb, arguments, result in (
         ("reset", reset, "env, seed, stream, state", "write the start into state[0], …"),
         ("advance", advance, "env, stream, state, action, next_state",
@@ -146,13 +148,19 @@ def check_verbs(dynamics: Any) -> None:
     ):  # fmt: skip
         if not verb.is_compiled_for(cls):
             raise TypeError(
-                f"{cls.__name__} lacks the verb {name}: put @krl.envs.{name}.implement({cls.__name__}) above a "
+                f"{called} lacks the verb {name}: put @krl.envs.{name}.implement({called}) above a "
                 f"function ({arguments}) that is to {result}"
             )
 
 
+def name_of(cls: type) -> str:
+    """What the user called a class."""
+    return cls.__qualname__.rpartition(".")[2]
+
+
 def check_fields(values: Any, name: str) -> None:
     """Refuse what compiled code cannot take: all but numbers, arrays of numbers and NamedTuples of them."""
+    distinguish(type(values))
     for field, value in zip(values._fields, values, strict=True):
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             check_fields(value, f"{name}.{field}")
@@ -165,11 +173,9 @@ def check_fields(values: Any, name: str) -> None:
 
 def with_floats(dynamics: Any) -> Any:
     """The dynamics with floats where a field is declared as one: a whole number would be compiled for a second time."""
-    kinds = type(dynamics).__annotations__
-    values = zip(dynamics._fields, dynamics, strict=True)
-    return dynamics._replace(
-        **{name: float(value) for name, value in values if kinds.get(name) in (float, "float") and np.ndim(value) == 0}
-    )
+    kinds = {name: getattr(kind, "__forward_arg__", kind) for name, kind in type(dynamics).__annotations__.items()}
+    numbers = {name: value for name, value in dynamics._asdict().items() if kinds.get(name) in (float, "float")}
+    return dynamics._replace(**{name: float(value) for name, value in numbers.items() if np.ndim(value) == 0})
 
 
 def check_spaces(observation_space: gym.Space[Any], action_space: Any) -> None:

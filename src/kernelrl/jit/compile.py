@@ -31,7 +31,7 @@ from kernelrl.jit import code_key
 from kernelrl.jit.code_cache import CodeCache, adopt
 from kernelrl.jit.inner_code import InnerCompiler
 
-__all__ = ["SUMS", "Verb", "cache_dir", "compiled", "generic", "in_both", "inner", "keep"]
+__all__ = ["SUMS", "Verb", "cache_dir", "compiled", "distinguish", "generic", "in_both", "inner", "keep"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -160,6 +160,8 @@ def generic(declaration=None, *, from_python=None):
         def register(function):
             source = getattr(function, "py_func", function)  # of one that is compiled already
             check_arguments(declaration, cls, source)
+            check_first(declaration, cls, source, called.get(cls) or inlined.get(cls))
+            distinguish(cls)
             code_key.register(cls, declaration.__qualname__, inline, source)
             (inlined if inline else called)[cls] = source
             routed = from_python is not None and not numba.config.DISABLE_JIT
@@ -181,6 +183,21 @@ def generic(declaration=None, *, from_python=None):
     return verb
 
 
+named: dict[str, type] = {}  # the classes that compiled code may be given, by name
+
+
+def distinguish(cls):
+    """Give a class a name that no other class has; its qualified name stays.
+
+    Where Python calls compiled code, numba tells NamedTuples apart by their name and the types of their fields. Of two
+    classes of one name, such as a notebook's cell makes that is run again, the second would run the first one's code.
+    """
+    name, number = cls.__name__, 1
+    while named.setdefault(cls.__name__, cls) is not cls:
+        number += 1
+        cls.__name__ = f"{name}_{number}"
+
+
 def missing(declaration, cls):
     """What to say where a class has no implementation of a verb."""
     name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
@@ -197,4 +214,14 @@ def check_arguments(declaration, cls, function):
         raise TypeError(
             f"{declaration.__name__}.implement({cls.__name__}): {function.__name__} must take {len(wanted)} arguments, "
             f"({', '.join(wanted)}), got ({', '.join(given)})"
+        )
+
+
+def check_first(declaration, cls, function, before):
+    """Refuse to replace an implementation by another: what is compiled in this process would go on with the old one."""
+    if before is not None and before.__code__ != function.__code__:
+        name = cls.__name__
+        raise TypeError(
+            f"{declaration.__name__}.implement({name}): {before.__name__} implements it already, and compiled code may "
+            f"be using it; define {name} again, too, before this (in a notebook, run the cell of the class first)"
         )

@@ -72,6 +72,11 @@ def check_history_and_read_outs(make_agent: Make, env: Env) -> None:
             wrong(f"history.{name} must be {EPISODES} finite numbers, got {array}")
     if not (history.lengths.min() >= 1 and history.lengths.max() <= H):
         wrong(f"episodes have 1 to {H} steps, got {history.lengths}")
+    if np.ptp(history.returns) == 0 and np.ptp(history.lengths) == 0:
+        wrong(
+            f"all {EPISODES} episodes had the return {history.returns[0]:g}, so that the checks would see little; "
+            "check the agent in another environment, env=…"
+        )
     states = some_states(env)
     A: int = space.n  # type: ignore[attr-defined]
     for (name, h), found in read(agent, states, range(H)).items():
@@ -216,8 +221,8 @@ def check_optimistic_values(make_agent: Make, env: Env) -> None:
 def check_growing(make_agent: Make, env: Env) -> None:
     """How long the arrays are changes nothing."""
     agent, history = reference(make_agent, env)
-    twin, grown = make_agent(), []  # type: tuple[Agent, list[Any]]
-    parts = []
+    twin, parts = make_agent(), []
+    grown: list[type] = []
     for n in (1, 9, EPISODES - 10):
         with scarce_room(grown):
             parts.append(twin.fit(env, n, seed=SEED, driver="python", progress=False))

@@ -15,7 +15,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from kernelrl.envs.compiled import CompiledEnv
+from kernelrl.envs.compiled import CompiledEnv, name_of
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.making import make_environment
 from kernelrl.episodes.adapter import compiled_dynamics, compiled_horizon, time_limit
@@ -27,6 +27,10 @@ from kernelrl.jit.stream import episode_seed, new_stream
 __all__ = ["check_environment"]
 
 Floats = NDArray[np.float64]
+SOURCE = {
+    False: "self.np_random, which super().reset(seed=seed) seeds",
+    True: "`stream`, by krl.random",
+}  # of random numbers, by whether they are drawn in compiled code
 LARGEST = 1e99  # a larger reward is taken for a mistake
 
 
@@ -73,7 +77,7 @@ def check_environment(
         if not same(play(env, seeds[k], actions[k]), first[k]):
             wrong(
                 f"reset(seed={seeds[k]}) and the same actions gave another episode the second time; draw random "
-                "numbers from self.np_random only (super().reset(seed=seed) seeds it), and set in reset all that step "
+                f"numbers only from {SOURCE[isinstance(env.unwrapped, CompiledEnv)]}, and set in reset all that step "
                 "changes"
             )
     dynamics = compiled_dynamics(env)
@@ -190,7 +194,7 @@ def check_compiled(
         check_drivers(script, k, episode)
     if not unchanged(before, dynamics):
         wrong(
-            f"an episode has changed an array of {type(dynamics).__name__}: the dynamics are the same in all episodes, "
+            f"an episode has changed an array of {name_of(type(dynamics))}: the dynamics are the same in all episodes, "
             "so reset and advance may only read them; what changes in an episode belongs into the state"
         )
     if isinstance(run_compiled, Dispatcher):  # not with the JIT disabled
@@ -263,6 +267,6 @@ def check_kept(dynamics: Any) -> None:
         kept = not isinstance(driver._cache, CodeCache) or driver._cache.why_not_kept(signature)
         if getattr(signature[1], "instance_class", None) is cls and kept:
             wrong(
-                f"the machine code of {cls.__name__} cannot be kept on disk, so that every process compiles it again: "
+                f"the machine code of {name_of(cls)} cannot be kept on disk, so that every process compiles it again: "
                 f"it uses {kept}; use numbers, arrays, NamedTuples and functions of your own or under @numba.njit"
             )

@@ -78,7 +78,7 @@ class Shifted(gym.ActionWrapper[Any, Any, Any]):
 
 
 @contextlib.contextmanager
-def scarce_room(grown: list[Any]) -> Iterator[None]:
+def scarce_room(grown: list[type]) -> Iterator[None]:
     """Deny the first question of Python's whether there is room, so that arrays are made longer than they must be."""
     has_room, grow, asked = verbs.has_room, verbs.grow, itertools.count()
 
