@@ -10,6 +10,8 @@ from kernelrl.envs import register as _register
 if TYPE_CHECKING:
     from kernelrl import bonuses as bonuses
     from kernelrl import envs as envs
+    from kernelrl import random as random
+    from kernelrl import testing as testing
     from kernelrl import theory as theory
     from kernelrl.agents import presets as presets
     from kernelrl.agents import schedules as schedules
@@ -49,8 +51,10 @@ __all__ = [
     "load",
     "metrics",
     "presets",
+    "random",
     "register",
     "schedules",
+    "testing",
     "theory",
     "units",
     "verbs",
@@ -77,7 +81,9 @@ _MODULES = {
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",
     "presets": "kernelrl.agents.presets",
+    "random": "kernelrl.random",
     "schedules": "kernelrl.agents.schedules",
+    "testing": "kernelrl.testing",
     "theory": "kernelrl.theory",
     "units": "kernelrl.stores.units",
     "verbs": "kernelrl.episodes.verbs",

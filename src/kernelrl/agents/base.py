@@ -303,7 +303,7 @@ class Agent:
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or the id of one, and learn; call it again to go on.
 
-        `driver` is "compiled" (environments of this package, not wrapped), "python" (any environment) or "auto".
+        `driver` is "compiled" (a `krl.envs.CompiledEnv`, not wrapped), "python" (any environment) or "auto".
         `progress` shows a bar on standard error; None does so on a terminal. Ctrl-C ends the call after the running
         episode, with all that was collected; a second Ctrl-C raises KeyboardInterrupt at once.
 

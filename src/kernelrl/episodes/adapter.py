@@ -1,4 +1,4 @@
-"""Gymnasium environments as the episode loop sees them: any behind our verbs, one of ours by its dynamics."""
+"""Gymnasium environments as the episode loop sees them: any behind our verbs, a compiled one by its dynamics."""
 
 import math
 from typing import Any, NamedTuple
@@ -8,9 +8,10 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from kernelrl.agents.reward_range import as_flag, as_reward
 from kernelrl.envs import ENVIRONMENTS
+from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 
-__all__ = ["GymEnvironment", "compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit"]
+__all__ = ["GymEnvironment", "compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit", "why_not_compiled"]
 
 OLD = "; environments of the old Gym need a wrapper of Gymnasium's"
 TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
@@ -79,15 +80,28 @@ def wrapped_limit(env: gym.Env[Any, Any]) -> int | None:
 
 
 def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
-    """The compiled dynamics of `env` if it is one of ours in transparent wrappers only, else None."""
+    """The compiled dynamics of `env` if it has such, in transparent wrappers only, else None."""
+    if why_not_compiled(env):
+        return None
+    inside: Any = env.unwrapped
+    if not is_shipped(env):
+        inside.try_dynamics()
+    return inside.dynamics
+
+
+def why_not_compiled(env: gym.Env[Any, Any]) -> str:
+    """What keeps the episodes of `env` from running as compiled code; empty if nothing does."""
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if type(layer) not in TRANSPARENT:
-            return None
+            return f"the wrapper {type(layer).__name__} may change what the agent sees"
         layer = layer.env
-    if not type(layer).__module__.startswith("kernelrl.envs."):
-        return None
-    return layer.dynamics
+    if not isinstance(layer, CompiledEnv):
+        return f"{type(layer).__name__} is no krl.envs.CompiledEnv"
+    for name in ("reset", "step"):
+        if getattr(getattr(layer, name), "__func__", None) is not getattr(CompiledEnv, name):
+            return f"{type(layer).__name__} has a {name} of its own"
+    return ""
 
 
 def is_shipped(env: gym.Env[Any, Any]) -> bool:
