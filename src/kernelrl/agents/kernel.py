@@ -24,7 +24,7 @@ from kernelrl.agents.guarantees import (
     check_order,
     start_gap,
 )
-from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, with_merged
+from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, plan_now, with_merged
 from kernelrl.bonuses.smoothed import FULL, NONE, bonus_object
 from kernelrl.episodes import verbs as interface
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
@@ -450,8 +450,7 @@ class KernelAgent(Agent):
         version = self._samples_merged(), self._sigma
         if self._deployed is None or self._deployed[0] != version:
             planned = self._copy_merged(self._model.settings._replace(bonus=NONE, interpolate=False))
-            planned.plans[0] = 0  # so that this plans, whatever `replan` says
-            interface.begin_episode(planned)
+            plan_now(planned)
             self._deployed = version, planned
         deployed: KernelMerged = self._deployed[1]
         return deployed

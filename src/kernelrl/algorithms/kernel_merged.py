@@ -36,7 +36,7 @@ from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
 from kernelrl.geometry.metrics import embed
 from kernelrl.geometry.representatives import copy_place, find_or_add, list_of, square_to
-from kernelrl.jit.compile import SUMS, inner
+from kernelrl.jit.compile import SUMS, compiled, in_both, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows, checks, completes, require
 from kernelrl.jit.rows import COLUMNS
 from kernelrl.stores.merged import (
@@ -61,7 +61,7 @@ from kernelrl.stores.merged import (
 from kernelrl.stores.samples import Settings, has_next, pool
 from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
 
-__all__ = ["KernelMerged", "look_up", "new_kernel_merged", "with_merged"]
+__all__ = ["KernelMerged", "look_up", "new_kernel_merged", "plan_now", "with_merged"]
 
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a pending sample; SEEN: how many representatives there were
 PLANS, PLANNED, PENDING = range(3)
@@ -154,7 +154,7 @@ def has_room_kernel_merged(model):
     return merged_room(merged, H, waiting) and model.pending_reward.size >= H + waiting
 
 
-@inner
+@in_both
 def flat_entries(model):
     """How many entries flat lists must have room for."""
     return model.merged.transitions.pair.size if model.settings.stationary else 0
@@ -184,9 +184,7 @@ def grow_kernel_merged(model):
 @rescaled.implement_plain(KernelMerged)
 def rescale_kernel_merged(model, settings, keep):
     model = model._replace(settings=settings)
-    plans, model.plans[PLANS] = int(model.plans[PLANS]), 0  # so that this plans, whatever `replan` says
-    begin_episode(model)
-    model.plans[PLANS] = plans + 1
+    plan_now(model)
     return model
 
 
@@ -346,6 +344,12 @@ def best_values(model, h, U, R):
 
 
 # ------------------------------------------------------------------------------------------------------------ the verbs
+
+
+@compiled
+def plan_now(model):
+    """Plan, whatever `replan` says: for Python, which does not want all verbs compiled for this."""
+    plan(model)
 
 
 @begin_episode.implement(KernelMerged)

@@ -15,8 +15,9 @@ The episode loop is (see `kernelrl.episodes.loop`)
 Arrays never grow inside compiled code. `has_room` tells whether one more episode fits; if not, Python calls the plain
 function `grow`, which returns a model with longer arrays.
 
-Compiled callers compile the verbs into themselves. Python's calls all go through one compiled function, `perform`, so
-that what the verbs share is compiled once and not once for each of them.
+Compiled callers compile the verbs into themselves. Python's calls go through two compiled functions, `perform` for
+what learning needs and `read_at` for the read-outs, so that what the verbs share is compiled once and not once for each
+of them. `has_room` only compares sizes: Python runs it as it is.
 """
 
 import numpy as np
@@ -46,25 +47,35 @@ __all__ = [
     "rescaled",
 ]
 
-HAS_ROOM, BEGIN, CHOOSE, OBSERVE, END, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
+BEGIN, CHOOSE, OBSERVE, END, VALUE = range(5)  # what `perform` does
+READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(4)  # what `read_at` does
 NOTHING = np.zeros(0)
 
 
 def via_perform(verb):
-    """How Python calls a verb that takes at most a state, a step and an array to write to."""
+    """How Python calls a verb that takes at most a state and a step."""
 
-    def call(model, state=NOTHING, h=0, out=NOTHING):
-        return perform(model, verb, state, 0, 0.0, NOTHING, h, False, out)
+    def call(model, state=NOTHING, h=0):
+        return perform(model, verb, state, 0, 0.0, NOTHING, h, False)
+
+    return call
+
+
+def via_read(verb):
+    """How Python calls a verb that writes what it reads at one state."""
+
+    def call(model, state, h, out):
+        read_at(model, verb, state, 1, h, out)
 
     return call
 
 
 def observe_from_python(model, state, action, reward, next_state, h, terminated):
     """How Python calls `observe`."""
-    perform(model, OBSERVE, state, action, reward, next_state, h, terminated, NOTHING)
+    perform(model, OBSERVE, state, action, reward, next_state, h, terminated)
 
 
-@generic(from_python=via_perform(HAS_ROOM))
+@generic(interpreted=True)
 def has_room(model):
     """Whether the transitions of one more episode fit into the arrays."""
 
@@ -102,34 +113,29 @@ def end_episode(model):
     """After an episode's last transition."""
 
 
-@generic(from_python=via_perform(READ_Q))
+@generic(from_python=via_read(READ_Q))
 def read_q(model, state, h, out):
     """Write the optimistic Q_h(state, ·) into `out` (A,), as the algorithm uses it to choose."""
 
 
-@generic(from_python=via_perform(READ_VALUES))
+@generic(from_python=via_perform(VALUE))
 def read_values(model, state, h):
     """The optimistic V_h(state)."""
 
 
-@generic(from_python=via_perform(READ_COUNTS))
+@generic(from_python=via_read(READ_COUNTS))
 def read_counts(model, state, h, out):
     """Write the generalized counts C_h(state, ·) into `out` (A,)."""
 
 
-@generic(from_python=via_perform(READ_BONUSES))
+@generic(from_python=via_read(READ_BONUSES))
 def read_bonuses(model, state, h, out):
     """Write the bonuses B_h(state, ·) into `out` (A,)."""
 
 
 @compiled
-def perform(model, verb, state, action, reward, next_state, h, terminated, out):
-    """Do what the verb of that code does and return its result, if it has one, as a float.
-
-    The verbs that read take any number of states in a row, and then their number as `action`.
-    """
-    if verb == HAS_ROOM:
-        return 1.0 if has_room(model) else 0.0
+def perform(model, verb, state, action, reward, next_state, h, terminated):
+    """Do what the verb of that code does and return its result, if it has one, as a float."""
     if verb == BEGIN:
         begin_episode(model)
     elif verb == CHOOSE:
@@ -139,33 +145,30 @@ def perform(model, verb, state, action, reward, next_state, h, terminated, out):
     elif verb == END:
         end_episode(model)
     else:
-        return read_at(model, verb, state, max(action, 1), h, out)
+        return read_values(model, state, h)
     return 0.0
 
 
-@inner
+@compiled
 def read_at(model, verb, states, n, h, out):
-    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,); return the last value if asked."""
+    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,)."""
     d, m = states.size // n, out.size // n
-    value = 0.0
     for i in range(n):
         x, entries = states[i * d : (i + 1) * d], out[i * m : (i + 1) * m]
         if verb == READ_Q:
             read_q(model, x, h, entries)
         elif verb == READ_VALUES:
-            value = read_values(model, x, h)
-            entries[:] = value  # of none or one
+            entries[0] = read_values(model, x, h)
         elif verb == READ_COUNTS:
             read_counts(model, x, h, entries)
         else:
             read_bonuses(model, x, h, entries)
-    return value
 
 
 def read_rows(model, verb, states, h, out):
     """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
     if len(states):
-        perform(model, verb, states.reshape(-1), len(states), 0.0, NOTHING, h, False, out.reshape(-1))
+        read_at(model, verb, states.reshape(-1), len(states), h, out.reshape(-1))
 
 
 @inner

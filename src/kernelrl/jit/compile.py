@@ -86,7 +86,7 @@ inner = functools.partial(compiled, inner=True)
 
 def in_both(function):
     """A function that compiled code compiles into itself, and that Python runs as it is."""
-    return register_jitable(**OPTIONS)(function)
+    return register_jitable(**OPTIONS, **INNER)(function)
 
 
 def keep(function):
@@ -95,18 +95,19 @@ def keep(function):
         adopt([function], cache_dir())
 
 
-def generic(declaration=None, *, from_python=None):
+def generic(declaration=None, *, from_python=None, interpreted=False):
     """Make a verb of a declaration.
 
     `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class. It is
     compiled into compiled callers, and as an entry point when Python first calls it, unless Python's calls are to go
-    to `from_python` instead. `@verb.implement_plain(cls)` leaves a function to Python alone.
+    to `from_python` instead, or `interpreted` leaves the function to Python as it is, which is for verbs that do so
+    little that compiling them is not worth it. `@verb.implement_plain(cls)` takes a function for Python alone.
 
     With `inline=True` it is compiled into the very body of its callers. A call hands over every array of the model,
     which costs more than a verb that does little; one that does much is better called: that compiles far sooner.
     """
     if declaration is None:
-        return functools.partial(generic, from_python=from_python)
+        return functools.partial(generic, from_python=from_python, interpreted=interpreted)
     for_python, called, inlined = {}, {}, {}
 
     @functools.wraps(declaration)
@@ -127,8 +128,12 @@ def generic(declaration=None, *, from_python=None):
         def register(function):
             code_key.register(cls, declaration.__qualname__, inline, function)
             (inlined if inline else called)[cls] = function
-            routed = from_python is not None and not numba.config.DISABLE_JIT
-            for_python[cls] = from_python if routed else compiled(function)
+            if interpreted:
+                for_python[cls] = function
+            elif from_python is not None and not numba.config.DISABLE_JIT:
+                for_python[cls] = from_python
+            else:
+                for_python[cls] = compiled(function)
             return function
 
         return register

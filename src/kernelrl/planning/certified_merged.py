@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.kernel_merged import KernelMerged, look_up
-from kernelrl.episodes.verbs import begin_episode
+from kernelrl.algorithms.kernel_merged import KernelMerged, look_up, plan_now
 from kernelrl.geometry.groups import smooth
 from kernelrl.geometry.representatives import list_of, square_to
 from kernelrl.jit.compile import compiled, inner
@@ -35,8 +34,7 @@ class CertifiedMerged(NamedTuple):
 
 def new_certified_merged(model):
     """Plan both; `model` must be a copy of its own, since its pending samples are taken in."""
-    model.plans[0] = 0  # so that this plans, whatever `replan` says
-    begin_episode(model)
+    plan_now(model)
     W, T, Q = (np.zeros_like(model.merged.C[0]) for _ in range(3))
     plan_lower(model, W, T, np.zeros(len(Q)), Q)
     return CertifiedMerged(model, Q)

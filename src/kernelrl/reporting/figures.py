@@ -36,7 +36,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
     with matplotlib.rc_context(STYLE):
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # the layout is done; it would take as long again for each format
+        figure.set_layout_engine(None)  # the layout is done; it would take as long again for each format
         for path in paths:
             metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
             figure.savefig(path, metadata=metadata)

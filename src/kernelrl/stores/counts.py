@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen, more
-from kernelrl.jit.compile import SUMS, compiled, inner
+from kernelrl.jit.compile import SUMS, compiled, in_both, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
 from kernelrl.stores.units import after_end, mapped_sum
 
@@ -86,7 +86,7 @@ def grow_counts(counts):
     )
 
 
-@inner
+@in_both
 def blocks_left(counts):
     """How many more successors surely fit."""
     return counts.following.size - counts.number[0]

@@ -48,7 +48,7 @@ from kernelrl.geometry.representatives import (
     reweigh,
     square_to,
 )
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.compile import compiled, in_both, inner
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.jit.rows import COLUMNS, add_rows, padded
 from kernelrl.stores.samples import pool
@@ -162,7 +162,7 @@ def grow_merged(merged, settings, samples, waiting=0):
     )
 
 
-@compiled
+@in_both
 def missing_entries(merged, samples):
     """How many entries `missing` may need: each new representative may miss transitions to all of them."""
     if merged.hindsight:
@@ -171,7 +171,7 @@ def missing_entries(merged, samples):
     return (number + coming + COLUMNS) * (number + coming - merged.clock[JOINED]) * merged.C.shape[0]
 
 
-@inner
+@in_both
 def merged_room(merged, samples, waiting):
     """Whether `samples` more samples fit besides the `waiting` ones."""
     fits = representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting

@@ -16,7 +16,7 @@ import numpy as np
 from kernelrl.bonuses.smoothed import no_table
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.metrics import embed
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.compile import in_both, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
 from kernelrl.stores.units import Units, after_end, mapped
 
@@ -158,7 +158,7 @@ def append_sample(samples, u, action, reward, v, step, terminated):
     samples.number[0] = t + 1
 
 
-@compiled
+@in_both
 def sample_room(samples):
     """How many more transitions fit."""
     return samples.reward.size - samples.number[0]

@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import lengthen, more
-from kernelrl.jit.compile import inner
+from kernelrl.jit.compile import in_both, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
 from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows
 
@@ -215,7 +215,7 @@ def sum_missing(missing, p, u, V, out):
         add_rows(missing.value, missing.index, start, count, missing.rows, column, out, u)
 
 
-@inner
+@in_both
 def blocks_left(transitions):
     """How many blocks can still be taken into use."""
     return transitions.chain.shape[1] - transitions.used[0]
