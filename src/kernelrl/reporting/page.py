@@ -19,7 +19,8 @@ from urllib.parse import quote
 from kernelrl.agents.files import replacing
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
-from kernelrl.reporting.figures import draw_all, save, window_of
+from kernelrl.reporting.drawing import save_all
+from kernelrl.reporting.figures import draw_all, window_of
 from kernelrl.reporting.maps import Maps, Plane, plane_of, read_maps
 from kernelrl.reporting.summary import EVALUATION_EPISODES, Summary, summarize
 
@@ -48,7 +49,7 @@ def report_of(store: Any, out: Path) -> Path:
         plane = plane_of(summary)
         maps = read_maps(summary, plane, status.say) if plane is not None else []
         status.say("Drawing")
-        files = {name: save(figure, out / name) for name, figure in draw_all(summary, plane, maps).items()}
+        files = save_all(draw_all(summary, plane, maps), out)
         text = render(summary, plane, maps, files)
         with replacing(out / NAME) as file:
             file.write(text.encode())
