@@ -45,7 +45,7 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "ucbvi-steps": lambda: krl.UCBVI(bins=(5, 2), stationary=False, replan="doubling"),
     "greedy-ucbvi": lambda: krl.GreedyUCBVI(bins=(5, 2)),
     "optql": lambda: krl.OptQL(bins=(5, 2)),
-    "optql-after": lambda: krl.OptQL(bins=4, bonus_place="after", ties="lowest"),
+    "optql-after": lambda: krl.OptQL(bins=4, bonus_place="after"),
     "adaptive": lambda: krl.AdaptiveQL(),
     "kernel-exact": lambda: krl.KernelUCBVI(**EXACT),
     "kernel-exact-cones": lambda: krl.KernelUCBVI(**EXACT, lipschitz=2.0),
@@ -56,12 +56,10 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "kernel-merged-joint": lambda: krl.KernelUCBVI(
         bandwidth=0.1, lipschitz=2.0, bonus=JOINT, replan="doubling", reward_range=(0, 1)
     ),
-    "kernel-merged-as-run": lambda: krl.KernelUCBVI(
-        **KERNEL, hindsight=False, far="nearest", bonus=krl.bonuses.AsRun(), stationary=False
-    ),
+    "kernel-merged-steps": lambda: krl.KernelUCBVI(**KERNEL, bonus=krl.bonuses.Simplified(0.5, 2.0), stationary=False),
     "greedy-exact": lambda: krl.GreedyKernelUCBVI(**EXACT, lipschitz=2.0),
     "greedy-merged": lambda: krl.GreedyKernelUCBVI(**KERNEL, lipschitz=2.0),
-    "greedy-merged-steps": lambda: krl.GreedyKernelUCBVI(**KERNEL, stationary=False, hindsight=False),
+    "greedy-merged-steps": lambda: krl.GreedyKernelUCBVI(**KERNEL, stationary=False),
 }
 
 
@@ -299,14 +297,14 @@ WEIGHTS = (6, 3, 3, 2, 1, 2, 4)
 
 def by_hand(agent: krl.Agent, rng: np.random.Generator, steps: int | None = None, ends: bool = True) -> None:
     """Part of an episode at random states, whatever the agent's spaces are."""
-    low, high = (np.clip(bound, -1e6, 1e6) for bound in (agent._low, agent._high))
-    states = low + (high - low) * rng.random((1 + agent._steps, low.size))
-    states = np.floor(states) if agent._discrete else states
-    states = np.clip(states, agent._low, agent._high).reshape(-1, *agent._shape)
+    low, high = (np.clip(bound, -1e6, 1e6) for bound in (agent.spaces.low, agent.spaces.high))
+    states = low + (high - low) * rng.random((1 + agent.spaces.horizon, low.size))
+    states = np.floor(states) if agent.spaces.discrete else states
+    states = np.clip(states, agent.spaces.low, agent.spaces.high).reshape(-1, *agent.spaces.shape)
     least, most = agent.settings_used()["reward_range"]
     reward = 0.5 * least + 0.5 * most
     agent.begin_episode()
-    for h in range(min(steps or agent._steps, agent._steps, 20)):
+    for h in range(min(steps or agent.spaces.horizon, agent.spaces.horizon, 20)):
         action = agent.choose(states[h], h)
         agent.observe(states[h], action, reward, states[h + 1], h, terminated=h == 3 and least <= 0 <= most)
     if ends:
@@ -325,21 +323,21 @@ def use(path: Path, out: Path) -> str:
         agent.fit(make_env(), 2, driver="python", progress=False)
     except ValueError as error:  # other spaces, or another range, than those of the environment
         assert str(error).startswith(("env:", "reward", "episodes:", "horizon:", "seed:", "metric:")), str(error)
-    if agent._model is None:
+    if agent.model is None:
         return "works: not started"
     for _ in range(2):
         by_hand(agent, rng)
-    low, high = (np.clip(bound, -1e6, 1e6) for bound in (agent._low, agent._high))
-    states = np.clip(low + (high - low) * rng.random((4, low.size)), agent._low, agent._high)
-    states = (np.floor(states) if agent._discrete else states).reshape(-1, *agent._shape)
-    for step in (0, agent._steps - 1):
+    low, high = (np.clip(bound, -1e6, 1e6) for bound in (agent.spaces.low, agent.spaces.high))
+    states = np.clip(low + (high - low) * rng.random((4, low.size)), agent.spaces.low, agent.spaces.high)
+    states = (np.floor(states) if agent.spaces.discrete else states).reshape(-1, *agent.spaces.shape)
+    for step in (0, agent.spaces.horizon - 1):
         for name in ("q_values", "values", "counts", "bonuses"):
             if hasattr(agent, name):
                 found = getattr(agent, name)(states, step)
                 assert not np.isnan(found).any(), f"{name} are {found}"
         agent.act(states[0], step)
     if hasattr(agent, "partition"):
-        agent.partition(0, agent._first_action)
+        agent.partition(0, agent.spaces.first_action)
     if hasattr(agent, "certificate"):
         try:
             agent.certificate(states[0])

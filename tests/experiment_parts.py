@@ -46,7 +46,7 @@ class Failing(krl.RandomAgent):
 class Tripping(krl.RandomAgent):
     """Raises an error in the call of `fit` that would bring it to `after` episodes."""
 
-    _hyper_parameters = ("horizon", "reward_range", "after")
+    hyper_parameters = ("horizon", "reward_range", "after")
 
     def __init__(self, *, after: int = 1, **options: Any) -> None:
         super().__init__(**options)
@@ -62,7 +62,7 @@ class Tripping(krl.RandomAgent):
 class Dying(krl.RandomAgent):
     """Kills its process after 30 episodes, as often as `times` says, counting in the file `marks`."""
 
-    _hyper_parameters = ("horizon", "reward_range", "marks", "times")
+    hyper_parameters = ("horizon", "reward_range", "marks", "times")
 
     def __init__(self, *, marks: str, times: int = 1, **options: Any) -> None:
         super().__init__(**options)

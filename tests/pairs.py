@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import kernelrl as krl
 from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
+from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
 from naive.estimates import argmax_set, lipschitz_constants
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
@@ -30,6 +31,7 @@ KERNELS["exponential-power-3"] = (krl.kernels.ExponentialPower(3), kernels.expon
 KERNELS["exponential-power-4.5"] = (krl.kernels.ExponentialPower(4.5), kernels.exponential_power(4.5))
 
 SCALE = np.array([0.5, 2.0, 1.0])
+FACTORS = ((1.0, 1.0, 1.0), (0.05, 0.01, 1.0), (0.0, 1.0, 0.5), (2.0, 0.0, 1.0))  # root, count and scale
 RANGES = ((0, 1), (-1, 0), (-1, 1), (-2, 0))
 
 
@@ -78,6 +80,7 @@ class Pair:
         kernel=KERNELS["gaussian"],
         metric=("euclidean", metrics.euclidean),
         bonus_scale: float = 0.05,
+        factors: tuple[float, float, float] = (1.0, 1.0, 1.0),
         lipschitz=None,
         stationary: bool = True,
         replan: str = "episode",
@@ -85,6 +88,7 @@ class Pair:
         seed: int = 0,
         bounds=BOX,
         merge: float | None = None,
+        most: int | None = None,
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -97,26 +101,28 @@ class Pair:
             "regularization": beta,
             "kernel": kernel[0],
             "metric": metric[0],
-            "bonus": "simplified",
+            "bonus": krl.bonuses.Simplified(*factors),
             "bonus_scale": bonus_scale,
             "lipschitz": in_own_units(lipschitz, self.width),
             "stationary": stationary,
             "representatives": merge,
+            "max_representatives": most,
             "horizon": H,
             "reward_range": reward_range,
             **others,
         }
         L = lipschitz_constants(lipschitz, H)
         shared = (H, A, sigma, beta, kernel[1], metric[1])
+        bonus = SimplifiedBonus(H, *factors)
         self.deployed = NaiveDeployed(*shared, stationary, nothing)
         if greedy:
             self.agent = krl.GreedyKernelUCBVI(**public)
-            self.naive = NaiveGreedyKernelUCBVI(*shared, L, stationary, bonus_scale, nothing=nothing)
+            self.naive = NaiveGreedyKernelUCBVI(*shared, L, stationary, bonus_scale, bonus, nothing)
         else:
             self.agent = krl.KernelUCBVI(**public, replan=replan)
-            self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale, nothing=nothing)
+            self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale, bonus, nothing)
         if merge is not None:
-            representatives = NaiveRepresentatives(merge, metric[1])
+            representatives = NaiveRepresentatives(merge, metric[1], most or np.inf)
             itself = () if greedy or L is None else ("q_values", "values")
             self.naive = representatives.before(self.naive, itself)
             self.deployed = representatives.before(self.deployed)
@@ -210,6 +216,7 @@ def hyper_parameters(draw, log: Log, greedy: bool):
         "kernel": KERNELS[draw(st.sampled_from(sorted(KERNELS)))],
         "metric": METRICS[draw(st.sampled_from(sorted(METRICS)))](log.d),
         "bonus_scale": draw(st.sampled_from(BONUS_SCALES)),
+        "factors": draw(st.sampled_from(FACTORS)),
         "lipschitz": draw(lipschitz_options(log.H) if greedy else st.one_of(st.none(), lipschitz_options(log.H))),
         "stationary": draw(st.booleans()),
         "reward_range": draw(st.sampled_from(RANGES)),

@@ -119,7 +119,7 @@ def make_store(
                 "seconds": np.concatenate(seconds).cumsum(), "value": np.full(episodes, 20.0),
             }
         ).write_parquet(run.path / "history.parquet")  # fmt: skip
-        made = {name: storage.encode(getattr(agent, name)) for name in agent._hyper_parameters}
+        made = {name: storage.encode(getattr(agent, name)) for name in agent.hyper_parameters}
         record = {
             "format": FORMAT, "label": run.label, "seed": run.seed, "episodes": episodes,
             "configuration": {"agent": type(agent).__name__, "hyper_parameters": made},

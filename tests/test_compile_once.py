@@ -55,7 +55,7 @@ def signatures(entry):
 def model_of(agent):
     """The class of the NamedTuple behind an agent."""
     agent.start(gym.spaces.Box(0, 1, (2,), np.float64), gym.spaces.Discrete(2), 4)
-    return type(agent._model)
+    return type(agent.model)
 
 
 def use(make, envs=("twin", "line"), drivers=("python", "compiled")):
@@ -67,7 +67,7 @@ def use(make, envs=("twin", "line"), drivers=("python", "compiled")):
                 agent.fit(gym.make("kernelrl/TwinRooms-v0"), 2, seed=1, driver=driver)
             else:
                 agent.fit(Line(actions=3, first=np.int64(2)), np.int64(2), seed=np.int32(1))
-            x = np.zeros(len(agent._low), np.float32)
+            x = np.zeros(len(agent.spaces.low), np.float32)
             agent.act(x, step=np.int32(1))
             for verb in ("q_values", "values", "counts", "bonuses"):
                 if hasattr(agent, verb):
@@ -99,10 +99,10 @@ def variants():
     hoeffding = {"bonus": "hoeffding", "total_episodes": np.int32(9), "delta": np.float32(0.1)}
     for options in ({"bins": 3}, {"bins": np.int8(2), "bonus_scale": 1, **hoeffding}):
         yield lambda options=options: krl.UCBVI(**baseline, **options, stationary=np.bool_(False), replan="step")
-        yield lambda options=options: krl.GreedyUCBVI(**baseline, **options, caps="horizon")
+        yield lambda options=options: krl.GreedyUCBVI(**baseline, **options)
         yield lambda options=options: krl.OptQL(**baseline, **options, bonus_place="after")
-    yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1, split="before")
-    yield lambda: krl.AdaptiveQL(**baseline, bonus="capped")
+    yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1)
+    yield lambda: krl.AdaptiveQL(**baseline)
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
@@ -184,7 +184,7 @@ class Started:
         agent = krl.KernelUCBVI(bandwidth=1, representatives=None, horizon=2)
         agent.start(gym.spaces.Box(0, 1, (2,), np.float64), gym.spaces.Discrete(2), 2)
         space = krl.metrics.resolve_metric(metric).space(np.zeros(2), np.ones(2))
-        model = agent._model._replace(settings=agent._model.settings._replace(space=space))
+        model = agent.model._replace(settings=agent.model.settings._replace(space=space))
         self.data = {"dispatcher": entry, "args": (numba.typeof(model), numba.int64)}
 
 

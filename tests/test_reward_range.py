@@ -125,9 +125,9 @@ def test_what_is_planned_is_as_if_the_range_had_been_known(kind, scale):
     if "doubling" not in PLANNING[kind][1].values():
         given.begin_episode()
     else:  # it plans when it must, and a widened one must
-        given._model.plans[0] = 0
+        given.model.plans[0] = 0
         given.begin_episode()
-        auto._model.plans[0] = 0
+        auto.model.plans[0] = 0
         auto.begin_episode()
     for h in range(H):
         for name in ("counts", "bonuses", "q_values", "values"):
@@ -162,7 +162,7 @@ class Naive:
         cls, options = FALLING[kind]
         self.kind, self.units = cls.__name__, Units(H)
         self.grid = self.kind in ("UCBVI", "GreedyUCBVI", "OptQL")
-        optimism = Optimism(H, "simplified", options["bonus_scale"], "remaining", 0.0)
+        optimism = Optimism(H, "simplified", options["bonus_scale"])
         if cls is krl.GreedyKernelUCBVI:
             sigma, beta = KERNEL["bandwidth"], KERNEL["regularization"]
             self.lipschitz = options.get("lipschitz")

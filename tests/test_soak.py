@@ -83,7 +83,7 @@ class Forgetful(krl.RandomAgent):
     """Takes in a transition and refuses it."""
 
     def observe(self, *arguments, **options):
-        self._episodes += 1
+        self.episodes += 1
         raise ValueError("observe does not work today")
 
 

@@ -73,7 +73,7 @@ def test_all_hyper_parameters(options, tmp_path):
     agent.save(tmp_path / "agent.krl")
     twin = krl.load(tmp_path / "agent.krl", trust=True)
     assert type(twin) is krl.KernelUCBVI
-    for name in agent._hyper_parameters:
+    for name in agent.hyper_parameters:
         one, other = getattr(agent, name), getattr(twin, name)
         assert one == other and type(one) is type(other), name
     assert repr(twin) == repr(agent)
@@ -100,7 +100,7 @@ def test_unbounded_states(tmp_path):
     agent.end_episode()
     agent.save(tmp_path / "agent.krl")
     twin = krl.load(tmp_path / "agent.krl")
-    assert np.array_equal(twin._low, low) and np.array_equal(twin._high, high)
+    assert np.array_equal(twin.spaces.low, low) and np.array_equal(twin.spaces.high, high)
     states = [[-40.0, 0.2], [77.0, 0.3], [1e6, 0.1]]
     assert np.array_equal(agent.q_values(states, step=0), twin.q_values(states, step=0))
     assert twin.choose(states[0], 0) in (-1, 0)
@@ -118,14 +118,14 @@ def test_everything_of_the_state(tmp_path):
     agent = started()
     agent.save(tmp_path / "agent.krl")
     twin = krl.load(tmp_path / "agent.krl")
-    arrays = dict(storage.arrays_of(agent._model))
-    others = dict(storage.arrays_of(twin._model))
+    arrays = dict(storage.arrays_of(agent.model))
+    others = dict(storage.arrays_of(twin.model))
     assert "stream" in arrays and arrays.keys() == others.keys()
     for name, array in arrays.items():
         assert np.array_equal(array, others[name], equal_nan=True) and array.dtype == others[name].dtype, name
         assert others[name].flags.c_contiguous and others[name].flags.writeable
         assert not np.shares_memory(array, others[name])
-    assert twin.episodes == 4 and twin._seed == 3
+    assert twin.episodes == 4 and twin.seed == 3
 
 
 def test_saving_again_gives_the_same_file(tmp_path, saved):
@@ -231,8 +231,9 @@ def test_another_zip_file(tmp_path):
 
 def state_of(agent):
     """All that the file holds, to compare."""
-    arrays = {name: array.tolist() for name, array in storage.arrays_of(agent._model)}
-    return repr(agent), agent.episodes, agent._seed, agent._steps, agent._low.tolist(), agent._high.tolist(), arrays
+    arrays = {name: array.tolist() for name, array in storage.arrays_of(agent.model)}
+    spaces = agent.spaces
+    return repr(agent), agent.episodes, agent.seed, spaces.horizon, spaces.low.tolist(), spaces.high.tolist(), arrays
 
 
 def damage(path, content, places, expected):
@@ -431,8 +432,7 @@ def test_functions_of_this_package_need_no_trust(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"bonus": krl.bonuses.AsRun(), "caps": "horizon"},
-        {"bonus": krl.bonuses.Simplified(0.25)},
+        {"bonus": krl.bonuses.Simplified(0.25, 0.5, 2.0)},
         {"bonus": krl.bonuses.Full(0.1, 1000, "printed"), "lipschitz": (0.5, 1.0), "reward_range": (0, 1)},
         {"bonus": krl.bonuses.Joint(0.1, None, False), "lipschitz": 2.0, "reward_range": (0, 1)},
         {"bandwidth": krl.schedules.Power(0.3, 0.1, 0.5)},
@@ -450,7 +450,7 @@ def test_all_objects(options, tmp_path):
 def test_every_class_of_objects_can_be_saved():
     """One that is added to these modules must be added here and to `storage`, or users meet it when they save."""
     for module, known in (
-        (krl.bonuses, {"Simplified", "AsRun", "Full", "Joint"}),
+        (krl.bonuses, {"Simplified", "Full", "Joint"}),
         (krl.metrics, {"Lp", "Folded", "Custom"}),
         (krl.schedules, {"Power"}),
         (krl.kernels, {"Kernel"}),

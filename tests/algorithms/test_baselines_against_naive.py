@@ -43,7 +43,7 @@ class Pair:
 
     def __init__(
         self, kind, H, A, *, bins=3, d=1, low=0.0, high=1.0, n=None, first=0, bonus="simplified", bonus_scale=0.05,
-        caps="remaining", delta=0.1, lipschitz=1.5, seed=0, reward_range=(0, 1), **options,
+        delta=0.1, lipschitz=1.5, seed=0, reward_range=(0, 1), **options,
     ):  # fmt: skip
         self.H, self.A, self.kind, self.bins = H, A, kind, bins
         self.low, self.high = np.full(d, low), np.full(d, high)
@@ -52,9 +52,9 @@ class Pair:
         each = (bins,) * d if isinstance(bins, int) else bins
         self.each = each
         X = n if each is None else math.prod(each)
-        optimism = Optimism(H, bonus, bonus_scale, caps, hoeffding_width(kind, H, X, A, delta, lipschitz))
+        optimism = Optimism(H, bonus, bonus_scale, hoeffding_width(kind, H, X, A, delta, lipschitz))
         naive = {"UCBVI": NaiveUCBVI, "GreedyUCBVI": NaiveGreedyUCBVI, "OptQL": NaiveOptQL}
-        shared = {"horizon": H, "bonus": bonus, "bonus_scale": bonus_scale, "caps": caps, "delta": delta}
+        shared = {"horizon": H, "bonus": bonus, "bonus_scale": bonus_scale, "delta": delta}
         shared |= {"total_episodes": EPISODES, "reward_range": reward_range}
         if kind == "AdaptiveQL":
             self.agent = krl.AdaptiveQL(**shared, **options, lipschitz=lipschitz)
@@ -126,9 +126,8 @@ class Pair:
 @st.composite
 def options_of(draw, kind, d):
     chosen = {
-        "bonus": draw(st.sampled_from(["simplified", "simplified", "capped", "hoeffding"])),
+        "bonus": draw(st.sampled_from(["simplified", "simplified", "hoeffding"])),
         "bonus_scale": draw(st.sampled_from([0.0, 0.01, 0.3, 1.0])),
-        "caps": draw(st.sampled_from(["remaining", "remaining", "horizon"])),
         "reward_range": draw(st.sampled_from([(0, 1), (-1, 0), (-1, 1), (-2, 0)])),
     }
     if kind in ("UCBVI", "GreedyUCBVI"):
@@ -138,9 +137,7 @@ def options_of(draw, kind, d):
         chosen["minimum"] = draw(st.booleans())
     if kind == "OptQL":
         chosen["bonus_place"] = draw(st.sampled_from(["target", "after"]))
-    if kind == "AdaptiveQL":
-        chosen["split"] = draw(st.sampled_from(["after", "before"]))
-    else:
+    if kind != "AdaptiveQL":
         chosen["bins"] = draw(st.one_of(st.integers(1, 4), st.tuples(*[st.integers(1, 4)] * d)))
     return chosen
 
@@ -173,7 +170,7 @@ VARIANTS = [
     ),
     *(("GreedyUCBVI", {"stationary": s}) for s in (True, False)),
     *(("OptQL", {"bonus_place": place}) for place in ("target", "after")),
-    *(("AdaptiveQL", {"split": split}) for split in ("after", "before")),
+    ("AdaptiveQL", {}),
 ]
 
 
@@ -186,7 +183,7 @@ def in_cells(rng, agent, episodes, H=4, A=2):
     """Tell the agent of episodes between five cells, as if it had chosen at random; yields after each plan."""
     for _ in range(episodes):
         agent.begin_episode()
-        yield agent._model
+        yield agent.model
         x = int(rng.integers(5))
         for h in range(H):
             a, y = int(rng.integers(A)), int(rng.integers(5))
@@ -232,15 +229,14 @@ def test_computing_what_has_changed_is_a_full_plan(stationary, minimum):
 
 
 @each_kind
-@pytest.mark.parametrize("caps", ["remaining", "horizon"])
-@pytest.mark.parametrize(("bonus", "scale"), [("simplified", 1.0), ("capped", 1.0), ("hoeffding", 0.002)])
-def test_bonuses_and_caps(kind, bonus, scale, caps):
-    if (kind, caps) == ("GreedyUCBVI", "horizon") or scale == 1.0:
-        pair = Pair(kind, 3, 2, d=2, bonus=bonus, bonus_scale=scale, caps=caps)
+@pytest.mark.parametrize(("bonus", "scale"), [("simplified", 1.0), ("hoeffding", 0.002)])
+def test_bonuses(kind, bonus, scale):
+    if scale == 1.0:
+        pair = Pair(kind, 3, 2, d=2, bonus=bonus, bonus_scale=scale)
         log = random_log(np.random.default_rng(1), H=3, A=2, d=2, transitions=60)
         pair.play(log, log.states()[:8], np.random.default_rng(0))
     else:
-        compare(kind, bonus=bonus, bonus_scale=scale, caps=caps)
+        compare(kind, bonus=bonus, bonus_scale=scale)
 
 
 @each_kind
@@ -253,7 +249,7 @@ def test_more_successors_than_a_block_holds(kind):
     """Chains of blocks, and room that grows."""
     rng = np.random.default_rng(0)
     pair = Pair(kind, 2, 1, bins=40, bonus_scale=0.01)
-    before = pair.agent._model.counts.following.size
+    before = pair.agent.model.counts.following.size
     for _ in range(150):
         pair.begin_episode()
         x, y, z = rng.integers(2) / 2, rng.random(), rng.random()
@@ -261,7 +257,7 @@ def test_more_successors_than_a_block_holds(kind):
         pair.observe([y], 0, rng.random(), [z], 1, False)
     pair.begin_episode()
     pair.check(np.linspace(0, 1, 21)[:, None])
-    counts = pair.agent._model.counts
+    counts = pair.agent.model.counts
     assert (counts.following >= 0).any() and counts.following.size > before
 
 
@@ -382,19 +378,18 @@ def test_partition():
 
 
 def test_a_ball_is_updated_before_it_splits():
-    """The first visit splits the first ball: its children start from the update, or from the cap if split before."""
-    for split, expected in (("after", 0.5), ("before", 1.0)):
-        agent = krl.AdaptiveQL(horizon=1, bonus_scale=0.0, split=split, reward_range=(0, 1))
-        agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(1), 1, seed=0)
-        agent.begin_episode()
+    """The first visit splits the first ball: its children start from the update, not from the cap."""
+    agent = krl.AdaptiveQL(horizon=1, bonus_scale=0.0, reward_range=(0, 1))
+    agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(1), 1, seed=0)
+    agent.begin_episode()
+    agent.observe([0.2], 0, 0.5, [0.2], 0)
+    assert agent.partition(0, 0).q_values.tolist() == [0.5, 0.5]
+    assert agent.partition(0, 0).visits.tolist() == [1, 1]
+    for _ in range(2):
         agent.observe([0.2], 0, 0.5, [0.2], 0)
-        assert agent.partition(0, 0).q_values.tolist() == [expected, expected]
-        assert agent.partition(0, 0).visits.tolist() == [1, 1]
-        for _ in range(2):
-            agent.observe([0.2], 0, 0.5, [0.2], 0)
-        assert len(agent.partition(0, 0).visits) == 2  # 3 visits; the next makes 4
-        agent.observe([0.2], 0, 0.5, [0.2], 0)
-        assert sorted(agent.partition(0, 0).visits.tolist()) == [1, 4, 4]
+    assert len(agent.partition(0, 0).visits) == 2  # 3 visits; the next makes 4
+    agent.observe([0.2], 0, 0.5, [0.2], 0)
+    assert sorted(agent.partition(0, 0).visits.tolist()) == [1, 4, 4]
 
 
 def test_edges_of_the_box():
@@ -432,20 +427,3 @@ def test_ties_are_broken_at_random(kind):
         firsts.add(pair.agent.choose([0.5], 0))
         assert pair.agent.act([0.5], step=0) == 0
     assert firsts == {0, 1, 2, 3}
-
-
-@each_kind
-def test_ties_by_index(kind):
-    """No draw is made, and the lowest of the best is taken."""
-    agent = getattr(krl, kind)(horizon=1, ties="lowest", **({} if kind == "AdaptiveQL" else {"bins": 1}))
-    agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(3), 1, seed=0)
-    stream = agent._model.stream.copy()
-    chosen = []
-    for r in (0.0, 1.0, 1.0, 0.0):
-        agent.begin_episode()
-        chosen.append(agent.choose([0.5], 0))
-        for _ in range(1000):
-            agent.observe([0.5], len(chosen) - 1 if len(chosen) < 4 else 0, r, [0.5], 0)
-    # UCBVI's untried action 2 has a bonus of its own; OptQL's and AdaptiveQL's is only as good as action 1.
-    assert chosen == ([0, 1, 2, 1] if "UCBVI" in kind else [0, 1, 1, 1])
-    assert np.array_equal(agent._model.stream, stream)

@@ -77,8 +77,3 @@ def test_a_schedule_that_gives_no_bandwidth(wrong):
     with pytest.raises(ValueError, match="bandwidth"):
         agent.fit(gym.make("kernelrl/TwinRooms-v0"), 10, seed=0)
     assert 0 < agent.episodes <= 5  # what was played before is there
-
-
-def test_no_hindsight_needs_one_bandwidth():
-    with pytest.raises(ValueError, match="hindsight"):
-        krl.KernelUCBVI(bandwidth=falling, representatives=0.1, hindsight=False)

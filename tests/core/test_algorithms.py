@@ -66,7 +66,7 @@ def test_arrays_grow_as_they_fill_up(make, H):
     sigma = 0.011
     agent = make(bandwidth=sigma, lipschitz=1.0, bonus_scale=0.001, stationary=False, representatives=None)
     agent.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(1), H, seed=0)
-    before = agent._model
+    before = agent.model
     rng = np.random.default_rng(0)
     samples = rng.random(((80 if numba.config.DISABLE_JIT else 800) // H, H, 2))
     for episode in samples:
@@ -75,7 +75,7 @@ def test_arrays_grow_as_they_fill_up(make, H):
             agent.observe(x, 0, 0.0, x, h)
         agent.end_episode()
     agent.begin_episode()
-    after = agent._model
+    after = agent.model
     assert after.samples.number[0] == samples[:, :, 0].size <= after.samples.reward.size
     for old, new in ((before.S.box, after.S.box), (before.V, after.V)):
         assert new.size > old.size

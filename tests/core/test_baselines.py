@@ -15,7 +15,7 @@ def test_baselines(kind, options):
 @pytest.mark.parametrize("kind", ["UCBVI", "GreedyUCBVI", "AdaptiveQL"])
 def test_room_grows(kind):
     def room():
-        model = pair.agent._model
+        model = pair.agent.model
         return model.child.size if kind == "AdaptiveQL" else model.counts.following.size
 
     pair = Pair(kind, 1, 1, bins=30)

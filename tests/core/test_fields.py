@@ -190,10 +190,10 @@ def test_everything_is_declared(name):
     """An array without a declaration is not checked when an agent comes out of a file."""
     agent, env = edited_files.AGENTS[name](), gym.make("kernelrl/TwinRooms-v0")
     agent.start(env.observation_space, env.action_space, 5, seed=0)
-    found = list(fields_of(agent._model))
+    found = list(fields_of(agent.model))
     assert found
     for path, array, field in found:
         assert field is not None, f"{path} is not declared"
         assert len(field.shape.split()) == array.ndim and array.dtype == field.dtype, path
-    saved = {path for path, _ in storage.arrays_of(agent._model)}
+    saved = {path for path, _ in storage.arrays_of(agent.model)}
     assert {path for path, _, field in found if not field.scratch} <= saved

@@ -16,14 +16,7 @@ from kernelrl.geometry.representatives import grow_representatives, new_represen
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.rows import add_rows, padded
 from kernelrl.stores import transitions as transitions_module
-from kernelrl.stores.transitions import (
-    grow_flat,
-    grow_missing,
-    grow_transitions,
-    new_flat,
-    new_missing,
-    new_transitions,
-)
+from kernelrl.stores.transitions import grow_flat, grow_transitions, new_flat, new_transitions
 from naive.representatives import NaiveRepresentatives
 from pools import BETA, SIGMA, make_settings
 
@@ -37,8 +30,6 @@ pass_all_back = callable_from_python(transitions_module.pass_all_back)
 group_room = callable_from_python(groups_module.group_room)
 renew_groups = callable_from_python(groups_module.renew_groups)
 smooth = callable_from_python(groups_module.smooth)
-miss = callable_from_python(transitions_module.miss)
-sum_missing = callable_from_python(transitions_module.sum_missing)
 
 METRICS = ("euclidean", "manhattan", "chebyshev")
 ORDERS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
@@ -178,27 +169,6 @@ def test_groups(case, columns):
         assert not T[U:].any()
     if case == "many":
         assert number < 0.4 * U and groups.start[number] * MEMBERS < 2 * near.span[1].sum()
-
-
-def test_missing():
-    rng = np.random.default_rng(5)
-    U, columns = 15, 4
-    transitions, dense = new_transitions(1, U), np.zeros((U, columns, U))
-    missing = new_missing(1, U, columns)
-    out, V = np.zeros((U, columns)), rng.random(U)
-    for u in range(U):
-        missing = grow_missing(missing, U, U + 4)
-        weights = rng.random(U) * (rng.random(U) < 0.5)
-        expected = np.einsum("v,vay,y->a", weights, dense, V)
-        miss(missing, transitions, 0, u, U, weights)
-        for _ in range(20):
-            v, a, y = rng.integers(U), rng.integers(columns), rng.integers(U)
-            transitions = grow_transitions(transitions, 1)
-            count_transition(transitions, 0, v * columns + a, y, 1.0)
-            dense[v, a, y] += 1.0
-        sum_missing(missing, 0, u, V, out)
-        assert_allclose(out[u], expected, atol=1e-12)
-    assert out[1:].all() and not out[0].any()
 
 
 @compiled(cache=False)

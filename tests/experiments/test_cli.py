@@ -26,7 +26,7 @@ def invoke(*arguments):
 
 def test_list():
     said = invoke("list").stdout
-    for word in ("experiments:", "paper-as-run", "KernelUCBVI", "kernelrl/TwinRooms-v0", "exponential-power", "lp"):
+    for word in ("experiments:", "paper", "KernelUCBVI", "kernelrl/TwinRooms-v0", "exponential-power", "lp"):
         assert word in said
     content = json.loads(invoke("list", "--json").stdout)
     assert list(content) == ["experiments", "agents", "environments", "kernels", "metrics"]

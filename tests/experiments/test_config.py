@@ -135,7 +135,7 @@ def test_nested_deeply(tmp_path, deep):
 
 
 def test_no_such_experiment(tmp_path):
-    with pytest.raises(ExperimentError, match=r"no experiment of that name.*paper, paper-as-run, quick"):
+    with pytest.raises(ExperimentError, match=r"no experiment of that name.*paper, quick"):
         read_experiment("papper")
     with pytest.raises(ExperimentError, match="no such file"):
         read_experiment(tmp_path)
@@ -162,7 +162,9 @@ def test_objects_from_tables():
         "reward_range": [0, 1],
     }
     assert agent(bandwidth=0.1, **joint).bonus == krl.bonuses.Joint(0.1, 50, False)
-    assert agent(bandwidth=0.1, bonus={"name": "simplified", "scale": 0.5}).bonus == krl.bonuses.Simplified(0.5)
+    assert agent(bandwidth=0.1, bonus={"name": "simplified", "scale": 0.5}).bonus == krl.bonuses.Simplified(scale=0.5)
+    factors = {"name": "simplified", "root": 0.05, "count": 0.01}
+    assert agent(bandwidth=0.1, bonus=factors).bonus == krl.bonuses.Simplified(0.05, 0.01)
     assert agent(bandwidth=0.1, lipschitz="none").lipschitz is None
     power = {"name": "power", "start": 0.05, "minimum": 0.012, "exponent": 0.25}
     assert agent(bandwidth=power, representatives=0.02).bandwidth == krl.schedules.Power(0.05, 0.012, 0.25)
@@ -210,13 +212,13 @@ def test_an_agent_of_the_users_own():
 
 
 def test_presets():
-    made = build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-run", max_representatives=7))
-    expected = krl.KernelUCBVI.preset("as-run", max_representatives=7)
+    made = build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="text", max_representatives=7))
+    expected = krl.KernelUCBVI.preset("text", max_representatives=7)
     assert repr(made) == repr(expected) and made.max_representatives == 7
-    with pytest.raises(ExperimentError, match=r'agents "it": preset: KernelUCBVI has text, as-run, analysed, not'):
-        build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="as-ran"))
+    with pytest.raises(ExperimentError, match=r'agents "it": preset: KernelUCBVI has text, analysed, not'):
+        build_agent(AgentEntry(label="it", agent="KernelUCBVI", preset="tetx"))
     with pytest.raises(ExperimentError, match=r'agents "it": preset: RandomAgent has none, not'):
-        build_agent(AgentEntry(label="it", agent="RandomAgent", preset="as-run"))
+        build_agent(AgentEntry(label="it", agent="RandomAgent", preset="text"))
 
 
 def test_wrong_for_the_environment(tmp_path):
@@ -282,7 +284,7 @@ def test_environments_named_by_class_or_function(tmp_path, monkeypatch):
 
 
 def test_the_catalogue():
-    assert list(catalogue()) == ["paper", "paper-as-run", "quick"]
+    assert list(catalogue()) == ["paper", "quick"]
     for name in catalogue():
         experiment = read_experiment(name)
         assert experiment.name == name
@@ -290,7 +292,7 @@ def test_the_catalogue():
             assert experiment.episodes == 50_000 and len(experiment.seeds) == 8 and len(experiment.agents) == 6
 
 
-@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("paper-as-run", 6), ("quick", 4)])
+@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("quick", 4)])
 def test_the_catalogue_can_be_run(name, agents):
     assert len(Plan.of(read_experiment(name)).configurations) == agents
 

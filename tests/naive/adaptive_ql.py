@@ -28,9 +28,9 @@ class Ball:
 class NaiveAdaptiveQL:
     """States are points of the box [low, high]."""
 
-    def __init__(self, H, A, optimism, low, high, split="after", nothing=0.0):
+    def __init__(self, H, A, optimism, low, high, nothing=0.0):
         self.nothing = nothing
-        self.H, self.A, self.optimism, self.split = H, A, optimism, split
+        self.H, self.A, self.optimism = H, A, optimism
         self.low, self.inverse = np.asarray(low), 1 / (np.asarray(high) - low)
         self.balls = {(h, a): [Ball(np.zeros(len(low)), 1.0, optimism.cap(h), 0)] for h in range(H) for a in range(A)}
 
@@ -46,12 +46,11 @@ class NaiveAdaptiveQL:
         G = r + (self.nothing * (self.H - h - 1) if terminated else self.value(y, h + 1))
         ball = self.ball(x, h, a)
         ball.n += 1
-        stale = Ball(ball.corner, ball.side, ball.q, ball.n)
         alpha = (self.H + 1) / (self.H + ball.n)
         ball.q = (1 - alpha) * ball.q + alpha * (G + self.optimism.bonus_at(h, ball.n))
         if ball.n >= (1 / ball.side) ** 2:
             self.balls[h, a].remove(ball)
-            self.balls[h, a] += (stale if self.split == "before" else ball).children()
+            self.balls[h, a] += ball.children()
 
     def rescale(self, old, new) -> None:
         """The range of rewards has changed, from the units `old` to `new`."""

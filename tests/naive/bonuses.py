@@ -1,4 +1,4 @@
-"""The theory's bonuses as the agents use them: k is rounded up to the end of its epoch, 2^{j+1}-1."""
+"""The simplified bonus with factors, and the theory's: k is rounded up to the end of its epoch, 2^{j+1}-1."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelrl.theory.bonuses import Problem, best_radius, full_bonus, full_coefficients, joint_bonus
+from naive.estimates import simplified_bonus
 
 radius_for = functools.cache(best_radius)
+
+
+class SimplifiedBonus(NamedTuple):
+    H: int
+    root: float
+    count: float
+    scale: float
+
+    def __call__(self, h: int, samples: int, C: np.ndarray, D: np.ndarray, W2: np.ndarray) -> np.ndarray:
+        """B_h (n, A); nothing but C is needed."""
+        return simplified_bonus(C, self.H - h, self.scale, self.root, self.count)
 
 
 class TheoryBonus(NamedTuple):

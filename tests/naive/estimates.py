@@ -68,9 +68,9 @@ def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma: float, beta: floa
     return sums / counts(states, A, pool, sigma, beta, g, rho)
 
 
-def simplified_bonus(C: np.ndarray, R_h: float, scale: float) -> np.ndarray:
-    """B_h = scale·(1/√C + R_h/C)."""
-    return scale * (1 / np.sqrt(C) + R_h / C)
+def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0, count: float = 1.0) -> np.ndarray:
+    """B_h = scale·(root/√C + count·R_h/C)."""
+    return scale * (root / np.sqrt(C) + count * R_h / C)
 
 
 def spread(states, A: int, pool: Pool, sigma: float, g, rho) -> tuple[np.ndarray, np.ndarray]:

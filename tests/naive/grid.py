@@ -16,18 +16,17 @@ def cell(x, low, high, bins) -> tuple[int, ...]:
 class Optimism:
     """cap_h and B_h(n), by the names of the public options."""
 
-    def __init__(self, H, bonus="simplified", scale=1.0, caps="remaining", width=0.0):
-        self.H, self.bonus, self.scale, self.caps, self.width = H, bonus, scale, caps, width
+    def __init__(self, H, bonus="simplified", scale=1.0, width=0.0):
+        self.H, self.bonus, self.scale, self.width = H, bonus, scale, width
 
     def cap(self, h) -> float:
-        return 0.0 if h == self.H else float(self.H - h if self.caps == "remaining" else self.H)
+        return float(self.H - h)
 
     def bonus_at(self, h, n) -> float:
         N = max(1, n)
         if self.bonus == "hoeffding":
             return self.scale * self.width / math.sqrt(N)
-        simplified = self.scale * (1 / math.sqrt(N) + self.cap(h) / N)
-        return min(self.cap(h), simplified) if self.bonus == "capped" else simplified
+        return self.scale * (1 / math.sqrt(N) + self.cap(h) / N)
 
     def untried(self, h) -> float:
         return max(self.cap(h), self.bonus_at(h, 0))

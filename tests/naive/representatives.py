@@ -1,7 +1,8 @@
 """Representative states: what a naive algorithm sees when states are merged.
 
 A state that is visited is replaced by the nearest representative within the merge distance, or becomes one; a state
-that is read is replaced by the nearest one within the distance, or stands for itself.
+that is read is replaced by the nearest one within the distance, or stands for itself. When there are `limit` of them, a
+state that is visited is replaced by the nearest one however far.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import numpy as np
 class NaiveRepresentatives:
     """One set for all steps."""
 
-    def __init__(self, merge: float, rho):
-        self.merge, self.rho = merge, rho
+    def __init__(self, merge: float, rho, limit: float = np.inf):
+        self.merge, self.rho, self.limit = merge, rho, limit
         self.states: list[np.ndarray] = []
 
     def read(self, x) -> np.ndarray:
@@ -29,8 +30,11 @@ class NaiveRepresentatives:
     def visit(self, x) -> np.ndarray:
         """What `x` is replaced by, which may be a new representative."""
         seen = self.read(x)
-        if not any(seen is state for state in self.states):
-            self.states.append(seen.copy())
+        if any(seen is state for state in self.states):
+            return seen
+        if len(self.states) >= self.limit:
+            return self.states[self.rho(seen[None], np.array(self.states))[0].argmin()]
+        self.states.append(seen.copy())
         return seen
 
     def before(self, naive, itself=()) -> Before:

@@ -141,7 +141,7 @@ class Player:
         try:
             self.agent.reward_range = (0, 2)
         except AttributeError:  # an attribute that cannot be set, once started
-            assert self.agent._model is not None
+            assert self.agent.model is not None
 
     def start(self) -> None:
         self.agent.start(self.space, self.actions, self.one_of(self.horizon, BAD_HORIZONS), seed=1)
@@ -167,7 +167,7 @@ class Player:
         )  # fmt: skip
         refused = 0
         for i in range(calls):
-            if i == calls // 8 and self.agent._model is None:
+            if i == calls // 8 and self.agent.model is None:
                 self.agent.start(self.space, self.actions, self.horizon, seed=1)
             call = kinds[self.rng.integers(len(kinds))]
             self.log.append(call.__name__)
@@ -208,7 +208,7 @@ def try_sequence(outcome: Outcome, variant: str, seed: int, calls: int, folder: 
         outcome.count("refused calls", player.play(calls))
         player.finish()
     except ValueError as error:
-        if player is not None and player.agent._model is None and is_refused_start(error):
+        if player is not None and player.agent.model is None and is_refused_start(error):
             outcome.count("spaces refused")
         else:
             outcome.attempt(f"{variant}, sequence {seed}", raise_again, error)

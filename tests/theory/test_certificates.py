@@ -178,7 +178,7 @@ def compare_bounds(stationary, full, merge, episodes, scale, low=0.0, width=1.0)
     found = [bounds(agent._certify(), x) for x in states]
     assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
     below, above = naive_bounds(data, bonus, *rules, np.array(starts[-32:]), scale, nothing)
-    assert_allclose(agent._gap(), width * (above - below).max(), rtol=1e-9)
+    assert_allclose(agent.gap(), width * (above - below).max(), rtol=1e-9)
     return agent, states, lower, upper
 
 
@@ -311,17 +311,19 @@ def test_bad_confidence(make, delta):
         (lambda: krl.bonuses.Full(0.1, 2.5), "Full: episodes must be a whole number"),
         (lambda: krl.bonuses.Full(0.1, 10, "new"), 'Full: reward_term must be "corrected" or "printed", got \'new\''),
         (lambda: krl.bonuses.Joint(0.1, self_normalised=2), "Joint: self_normalised must be True or False, got 2"),
-        (lambda: krl.bonuses.Simplified(-1.0), "Simplified: scale must be a finite number of at least 0"),
+        (lambda: krl.bonuses.Simplified(-1.0), "Simplified: root must be a finite number of at least 0, got -1.0"),
+        (
+            lambda: krl.bonuses.Simplified(1, np.inf),
+            "Simplified: count must be a finite number of at least 0, got inf",
+        ),
+        (lambda: krl.bonuses.Simplified(scale=np.nan), "Simplified: scale must be a finite number of at least 0"),
+        (lambda: krl.bonuses.Simplified(count="a"), "Simplified: count must be a finite number of at least 0, got 'a'"),
         (lambda: learner(True, "joint", kernel="tricube"), "tricube is none of them .*use gaussian, compact, krl.kern"),
         (
             lambda: learner(False, "joint", lipschitz=None),
             r"Joint needs Lipschitz constants; give .*\) or L_h",
         ),
         (lambda: learner(True, "full", lipschitz=1.0), "Full needs λ_r and λ_p themselves"),
-        (
-            lambda: learner(True, "joint", representatives=0.1, hindsight=False),
-            "hindsight: the bonus joint holds with hindsight=True only",
-        ),
         (
             lambda: learner(True, "joint", representatives=0.1, max_representatives=5),
             "max_representatives: the bonus joint holds with max_representatives=None only",
@@ -330,7 +332,7 @@ def test_bad_confidence(make, delta):
             lambda: learner(False, "joint", bandwidth=krl.schedules.Power(0.2, 0.1, 0.5)),
             "bandwidth: the bonus joint holds for one bandwidth, not for a schedule",
         ),
-        (lambda: learner(True, "jiont"), "bonus: 'jiont' is not known; use one of simplified, as-run, full, joint"),
+        (lambda: learner(True, "jiont"), "bonus: 'jiont' is not known; use one of simplified, full, joint"),
     ],
 )
 def test_bad_bonuses(make, message):

@@ -99,7 +99,7 @@ def test_greedy_is_monotone():
 
 def test_kernel_ucbvi_need_not_be_monotone():
     """A plan from scratch can raise values, with new data: what holds for Greedy is not a matter of course."""
-    agent = learner(False, krl.bonuses.Simplified(0.1), bandwidth=0.05)
+    agent = learner(False, krl.bonuses.Simplified(scale=0.1), bandwidth=0.05)
     before, rose = np.full(len(STATES), float(H)), False
     for _ in rounds(agent, 10, 12, **NOISY):
         V = agent.values(STATES, step=0)
@@ -126,7 +126,7 @@ def test_values_are_lipschitz(greedy):
 
 def test_targets_themselves_are_not_lipschitz():
     """Without interpolation the last test would fail."""
-    agent = learner(False, krl.bonuses.Simplified(1.0), bandwidth=0.05, lipschitz=None)
+    agent = learner(False, krl.bonuses.Simplified(), bandwidth=0.05, lipschitz=None)
     for _ in rounds(agent, 200, 1):
         Q = agent.q_values(STATES, step=0)[:, 1]
         assert (np.abs(Q[:, None] - Q) > 1.0 * np.abs(STATES - STATES.T) + 1e-3).any()
@@ -151,7 +151,7 @@ def test_monitor(greedy):
 
 
 def test_monitoring_changes_nothing():
-    plain, watched = (learner(True, krl.bonuses.Simplified(0.1)) for _ in range(2))
+    plain, watched = (learner(True, krl.bonuses.Simplified(scale=0.1)) for _ in range(2))
     first = plain.fit(ramp(), 50, seed=3, driver="python")
     watched.fit(ramp(), 10, seed=3)
     second = watched.fit(ramp(), 40, monitor=RampValues(H).values)

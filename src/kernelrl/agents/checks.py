@@ -1,14 +1,26 @@
-"""Checks of hyper-parameters: each returns its argument in the one form the package uses, or an error that names it."""
+"""Checks of arguments: each returns its argument in the one form the package uses, or an error that names it."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["check_lipschitz", "flag", "lipschitz_constants", "one_of", "positive"]
+from kernelrl.envs.making import make_environment
+
+__all__ = [
+    "as_environment",
+    "as_whole",
+    "check_lipschitz",
+    "flag",
+    "lipschitz_constants",
+    "one_of",
+    "positive",
+    "whole_number",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,6 +36,37 @@ def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most
     if not least <= number <= most:
         raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
     return number
+
+
+def as_whole(value: Any) -> int | None:
+    """`value` as an int if it is a whole number, else None."""
+    try:
+        number = int(value)
+        return number if number == value else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """`value` as an int, or an error that names it."""
+    number = as_whole(value)
+    if number is None or number < least or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return number
+
+
+def as_environment(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
+    """An environment from itself or from its id."""
+    if isinstance(env, str):
+        try:
+            return make_environment(env)
+        except ValueError as error:
+            raise ValueError(f"env: {error}") from error
+    if isinstance(env, gym.vector.VectorEnv):
+        raise TypeError(f"env: agents learn from one environment at a time; make it with gymnasium.make, got {env}")
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}")
+    return env
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:

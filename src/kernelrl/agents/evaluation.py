@@ -86,7 +86,7 @@ def evaluate(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int, del
     played, horizon = play_episodes(agent, env, episodes, seed)
     returns = played.returns
     interval = None
-    kept = (agent._range.low, agent._range.high) == agent.reward_range  # the user's promise, and not "auto"
+    kept = (agent.rewards.low, agent.rewards.high) == agent.reward_range  # the user's promise, and not "auto"
     if isinstance(agent.reward_range, tuple) and kept and inside(played.rewards, agent.reward_range):
         lowest, highest = possible_returns(agent.reward_range, horizon)
         margin = empirical_bernstein(returns, highest - lowest, delta)
@@ -101,15 +101,16 @@ def policy_gap(agent: Any, env: gym.Env[Any, Any], episodes: int, seed: int, del
     played, _ = play_episodes(agent, env, episodes, seed)
     if played.cut:
         raise ValueError(
-            f"env: it was truncated before {agent._steps} steps, the agent's horizon, so that returns are not those of "
-            "whole episodes; make the agent with a horizon of at most the environment's time limit"
+            f"env: it was truncated before {agent.spaces.horizon} steps, the agent's horizon, so that returns are not "
+            "those of whole episodes; make the agent with a horizon of at most the environment's time limit"
         )
     if not inside(played.rewards, agent.reward_range):
         low, high = played.rewards
         raise ValueError(f"reward_range: rewards from {low:g} to {high:g} were seen, outside {agent.reward_range}")
-    lowest, highest = possible_returns(agent.reward_range, agent._steps)
+    lowest, highest = possible_returns(agent.reward_range, agent.spaces.horizon)
     starts, which = np.unique(played.starts, axis=0, return_inverse=True)
-    upper = np.clip([agent.certificate(x.reshape(agent._shape))[1] for x in starts], lowest, highest)[which.reshape(-1)]
+    bounds = [agent.certificate(x.reshape(agent.spaces.shape))[1] for x in starts]
+    upper = np.clip(bounds, lowest, highest)[which.reshape(-1)]
     gaps = upper - played.returns  # (n,)
     mean, margin = float(gaps.mean()), empirical_bernstein(gaps, 2.0 * (highest - lowest), delta)
     most = highest - lowest
@@ -171,16 +172,16 @@ def inside(rewards: tuple[float, float], reward_range: tuple[float, float]) -> b
 
 def play_episodes(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int) -> tuple[Played, int]:
     """Play the deployed policy; also the most steps that an episode could have."""
-    agent._started()
-    agent._get_ready(env, None)
+    agent.check_started()
+    agent.get_ready(env)
     world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
     if world is None:
-        adapted = GymEnvironment(env, agent._check_state, agent._first_action)
-        parts = [play(agent, adapted, agent._steps, seed, k, 1) for k in range(episodes)]
-        horizon = agent._steps
+        adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.first_action)
+        parts = [play(agent, adapted, agent.spaces.horizon, seed, k, 1) for k in range(episodes)]
+        horizon = agent.spaces.horizon
     else:
         # Compiled dynamics have no state of their own, so all episodes can be at the same step, with fewer calls.
-        horizon = compiled_horizon(env, agent._steps)
+        horizon = compiled_horizon(env, agent.spaces.horizon)
         parts = [play(agent, world, horizon, seed, 0, episodes)]
     played = Played(
         np.concatenate([part.returns for part in parts]),
@@ -193,14 +194,14 @@ def play_episodes(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int
 
 def play(agent: Agent, world: Any, horizon: int, seed: int, first: int, n: int) -> Played:
     """Episodes `first` … `first`+n-1 of at most `horizon` steps, side by side."""
-    returns, d = np.zeros(n), agent._low.size
+    returns, d = np.zeros(n), agent.spaces.dimensions
     states, streams, y = np.zeros((n, d)), np.zeros((n, 4), np.uint64), np.zeros(d)
     for k in range(n):
         reset(world, episode_seed(seed, FIRST + first + k), streams[k], states[k])
     starts, lowest, highest, cut = states.copy(), math.inf, -math.inf, False
     playing = list(range(n))
     for h in range(horizon):
-        actions, going = agent._deployed_actions(states[playing], h).tolist(), []
+        actions, going = agent.deployed_actions(states[playing], h).tolist(), []
         for k, action in zip(playing, actions, strict=True):
             reward, terminated, truncated = advance(world, streams[k], states[k], action, y)
             returns[k] += reward
@@ -208,8 +209,8 @@ def play(agent: Agent, world: Any, horizon: int, seed: int, first: int, n: int) 
             states[k] = y
             if not (terminated or truncated):
                 going.append(k)
-            cut |= truncated and not terminated and h + 1 < agent._steps
+            cut |= truncated and not terminated and h + 1 < agent.spaces.horizon
         playing = going
         if not playing:
             break
-    return Played(returns, starts, (lowest, highest), bool(cut or (playing and horizon < agent._steps)))
+    return Played(returns, starts, (lowest, highest), bool(cut or (playing and horizon < agent.spaces.horizon)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,27 +42,27 @@ class Loop:
 
     def block(self, world: Any, count: int, returns: Floats, lengths: Any, values: Floats) -> tuple[int, Any]:
         """Play at most `count` episodes; return how many were played to their end, and what was wrong then, or None."""
-        agent, d = self.agent, self.agent._low.size
+        agent, d = self.agent, self.agent.spaces.dimensions
         x, y, stream = np.zeros(d), np.zeros(d), np.zeros(4, np.uint64)
         bad, beyond = np.zeros(3), np.array([np.inf, -np.inf])
-        count = agent._before_episodes(count)
-        while not interface.has_room(agent._model):
-            agent._model = interface.grow(agent._model)
+        count = agent.before_episodes(count)
+        while not interface.has_room(agent.handle()):
+            agent.model = interface.grow(agent.model)
         run = rollout.run_compiled if self.compiled and world is self.world else rollout.run_episodes
-        model = agent._model
+        model: Any = agent.handle()
         if self.watch is not None and world is self.world:
             model = Watched(model, self.watch)
         played = run(
             model,
-            world, stream, x, y, agent._seed, agent._episodes, count, self.horizon, agent._finite_box(),
-            agent._limits(), returns, lengths, values, beyond, bad,
+            world, stream, x, y, agent.seed, agent.episodes, count, self.horizon, agent.spaces.finite_box(),
+            agent.rewards.for_loop(), returns, lengths, values, beyond, bad,
         )  # fmt: skip
-        agent._episodes += played
-        values[:played] = agent._in_own_units(values[:played], 0)
+        agent.episodes += played
+        values[:played] = agent.in_own_units(values[:played], 0)
         if bad[0]:
             return played, fault(agent, bad, x, y)
         if beyond[0] <= beyond[1]:
-            agent._widen(float(beyond[0]), float(beyond[1]))
+            agent.widen(float(beyond[0]), float(beyond[1]))
         return played, None
 
     def again(self, world: Any, count: int) -> None:
@@ -76,33 +75,33 @@ def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
     """The error for what the loop found wrong."""
     code, reward, step = int(bad[0]), float(bad[1]), int(bad[2])
     if code == rollout.BAD_START:
-        return agent._state_error("the environment's start state", x)
+        return agent.spaces.state_error("the environment's start state", x)
     if code == rollout.BAD_STATE:
-        return agent._state_error(f"the environment's next state at step {step}", y)
+        return agent.spaces.state_error(f"the environment's next state at step {step}", y)
     if code == rollout.BAD_REWARD:
         return ValueError(f"the environment's reward at step {step} must be a finite number, got {reward}")
     if code == rollout.BAD_RANGE:
-        return agent._range_error(reward)
-    return agent._end_error()
+        return agent.rewards.outside_error(reward)
+    return agent.rewards.end_error()
 
 
 def fit(
-    agent: Agent, env: gym.Env[Any, Any], episodes: int, driver: str, progress: bool | None,
-    until_gap: float | None, monitor: Any, get_ready: Callable[[], None],
+    agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int | None, driver: str, progress: bool | None,
+    until_gap: float | None, monitor: Any,
 ) -> History:  # fmt: skip
-    """Play `episodes` episodes in `env`; `get_ready` starts the agent, or checks that it can go on there."""
-    watch = None if monitor is None else Monitor(monitor, agent.episodes, agent._in_own_units)
+    """Play `episodes` episodes in `env`, where the agent is started if it has not been."""
+    watch = None if monitor is None else Monitor(monitor, agent.episodes, agent.in_own_units)
     if watch is not None and driver == "compiled":
         raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
     dynamics = dynamics_of(env, driver if watch is None else "python")
-    get_ready()
+    agent.get_ready(env, seed)
     recovery = recovery_for(agent, env, dynamics)
     if dynamics is None:
         assert recovery is not None
-        world: Any = GymEnvironment(env, agent._check_state, agent._first_action, recovery.records)
-        loop = Loop(agent, world, agent._steps, False, watch)
+        world: Any = GymEnvironment(env, agent.spaces.check_state, agent.spaces.first_action, recovery.records)
+        loop = Loop(agent, world, agent.spaces.horizon, False, watch)
     else:
-        loop = Loop(agent, dynamics, compiled_horizon(env, agent._steps), True, watch)
+        loop = Loop(agent, dynamics, compiled_horizon(env, agent.spaces.horizon), True, watch)
     returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
     first, done, size, began, gap = agent.episodes, 0, 1, time.perf_counter(), math.inf
 
@@ -125,12 +124,12 @@ def fit(
                     raise wrong
                 whole = True
                 if until_gap is not None and played == due:
-                    gap = agent._gap()
+                    gap = agent.gap()
             except BaseException as error:
                 done = agent.episodes - first  # whole episodes of a block that did not end count, too
                 if recovery is not None and not whole:
                     recovery.restore(first + done, loop.again)
-                agent._recovery = None
+                agent.recovery = None
                 with contextlib.suppress(AttributeError, TypeError):
                     error.history = history()  # type: ignore[attr-defined]
                 raise
@@ -140,7 +139,7 @@ def fit(
             if loop.compiled:
                 size = next_size(size, seconds)
             bar.update(done)
-    agent._recovery = recovery if recovery is not None and recovery.worth_keeping else None
+    agent.recovery = recovery if recovery is not None and recovery.worth_keeping else None
     return history(interrupted=done < episodes and interrupts.asked)
 
 
@@ -150,10 +149,10 @@ def recovery_for(agent: Agent, env: gym.Env[Any, Any], dynamics: Any) -> Recover
     Environments of this package make no mistakes, and so none can be made with them unless the range of rewards is a
     promise or excludes 0. A short call of `fit` goes on with the copy of the call before it.
     """
-    kept, agent._recovery = agent._recovery, None
+    kept, agent.recovery = agent.recovery, None
     if dynamics is None:
         return Recovery(agent, compiled=False) if kept is None else kept
-    if is_shipped(env) and agent._range.holds_zero and not agent._range.strict:
+    if is_shipped(env) and agent.rewards.holds_zero and not agent.rewards.strict:
         return None
     return Recovery(agent, compiled=True)
 

@@ -12,8 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents import storage
-from kernelrl.agents.base import Agent, Floats, made, whole_number
-from kernelrl.agents.checks import check_lipschitz, flag, lipschitz_constants, one_of, positive
+from kernelrl.agents.base import Agent, Floats
+from kernelrl.agents.checks import (
+    as_environment,
+    check_lipschitz,
+    flag,
+    lipschitz_constants,
+    positive,
+    whole_number,
+)
 from kernelrl.agents.evaluation import PolicyGap, policy_gap
 from kernelrl.agents.guarantees import (
     bonus_settings,
@@ -24,7 +31,8 @@ from kernelrl.agents.guarantees import (
     check_order,
     start_gap,
 )
-from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, plan_now, with_merged
+from kernelrl.agents.spaces import Spaces
+from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, with_merged
 from kernelrl.bonuses.smoothed import FULL, NONE, bonus_object
 from kernelrl.episodes import verbs as interface
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
@@ -44,17 +52,15 @@ __all__ = ["REPLAN", "KernelAgent"]
 MOST_SAMPLES = 2.0**20
 MANY_SAMPLES, ALONE = 1000, 0.8  # with so many samples and so many representatives for each, none is near another
 REPLAN = ("episode", "step", "doubling")
-CAPS = ("remaining", "horizon")
-FAR = ("self", "nearest")
 MOVED = 0.05  # weights are computed anew when a schedule has moved the bandwidth by more than this fraction
 
 
-class KernelAgent(Agent):
+class KernelAgent(Agent, abstract=True):
     """What Kernel-UCBVI and Greedy-Kernel-UCBVI share."""
 
-    _shared: ClassVar[tuple[str, ...]] = (
+    hyper_parameters: ClassVar[tuple[str, ...]] = (
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
-        "representatives", "max_representatives", "hindsight", "far", "caps", "reward_range",
+        "representatives", "max_representatives", "reward_range",
     )  # fmt: skip
     _exact: ClassVar[Any]  # make a model of all samples, and one of representatives
     _merged: ClassVar[Any]
@@ -63,8 +69,7 @@ class KernelAgent(Agent):
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        max_representatives: int | None, hindsight: bool, far: str, caps: str,
-        reward_range: tuple[float, float] | str,
+        max_representatives: int | None, reward_range: tuple[float, float] | str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
         is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # which is callable, too
@@ -80,9 +85,6 @@ class KernelAgent(Agent):
         if max_representatives is not None:
             max_representatives = whole_number("max_representatives", max_representatives, 1)
         self.max_representatives = max_representatives
-        self.hindsight = flag("hindsight", hindsight)
-        self.far = one_of("far", far, FAR)
-        self.caps = one_of("caps", caps, CAPS)
         resolve_kernel(kernel)
         self._check_combination()
         self._deployed: tuple[Any, Any] | None = None
@@ -91,19 +93,14 @@ class KernelAgent(Agent):
 
     def _check_combination(self) -> None:
         """Refuse options that need representatives where there are none, or that contradict each other."""
-        if self.representatives is None:
-            for name, usual in (
-                ("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0]),
-            ):  # fmt: skip
-                if getattr(self, name) != usual:
-                    raise ValueError(f"{name} is for representative states, but representatives is None")
-            if self.bonus == "as-run":
-                raise ValueError('bonus: "as-run" is for representative states, but representatives is None')
+        if self.representatives is None and self.max_representatives is not None:
+            raise ValueError("max_representatives is for representative states, but representatives is None")
         check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
         if bonus_object(self.bonus).code >= FULL:
-            for name, usual in (("max_representatives", None), ("hindsight", True), ("far", FAR[0]), ("caps", CAPS[0])):
-                if getattr(self, name) != usual:
-                    raise ValueError(f"{name}: the bonus {self.bonus} holds with {name}={usual!r} only")
+            if self.max_representatives is not None:
+                raise ValueError(
+                    f"max_representatives: the bonus {self.bonus} holds with max_representatives=None only"
+                )
             if callable(self.bandwidth):
                 raise ValueError(f"bandwidth: the bonus {self.bonus} holds for one bandwidth, not for a schedule")
             if self.reward_range == "auto":
@@ -111,20 +108,16 @@ class KernelAgent(Agent):
                     f"reward_range: the bonus {self.bonus} holds for a range of rewards that is known beforehand; give "
                     "reward_range=(lowest, highest)"
                 )
-        if callable(self.bandwidth) and not self.hindsight:
-            raise ValueError(
-                "hindsight: with a bandwidth that changes, every representative must see all samples; leave hindsight "
-                "at True, or give one bandwidth"
-            )
 
-    def _keeps_promises(self) -> bool:
+    def keeps_promises(self) -> bool:
+        """Whether the bonus is one of the theory."""
         return bool(bonus_object(self.bonus).code >= FULL)
 
     # ----------------------------------------------------------------------------------------------------- the model
 
     def _mapped_lipschitz(self) -> Any:
         """`lipschitz` for rewards mapped to [0, 1]: what is given is in the environment's units."""
-        width = self._range.width
+        width = self.rewards.width
         if self.lipschitz == "log":
             return unknown_lipschitz(epoch_end(self._log_epoch))
         if isinstance(self.lipschitz, tuple):
@@ -137,17 +130,16 @@ class KernelAgent(Agent):
         kernel = resolve_kernel(self.kernel)
         space = self.metric.space(low, high)
         lipschitz = self._mapped_lipschitz()
-        L = lipschitz_constants(lipschitz, horizon)
-        remaining = np.arange(horizon, 0, -1, dtype=float)
+        L, bonus = lipschitz_constants(lipschitz, horizon), bonus_object(self.bonus)
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
             kernel=kernel.code, power=kernel.power, compact=math.isfinite(kernel.support),
-            bonus_scale=self.bonus_scale * getattr(bonus_object(self.bonus), "scale", 1.0), stationary=self.stationary,
+            bonus_scale=self.bonus_scale * getattr(bonus, "scale", 1.0), bonus_root=getattr(bonus, "root", 0.0),
+            bonus_count=getattr(bonus, "count", 0.0), stationary=self.stationary,
             interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
-            caps=remaining if self.caps == CAPS[0] else np.full(horizon, float(horizon)),
-            replan=REPLAN.index(self.replan), units=self._units, space=space,
+            replan=REPLAN.index(self.replan), units=self.rewards.units, space=space,
             **bonus_settings(
-                self.bonus, kernel, self.metric, self._range.width, embedded_box(space, low, high), actions, horizon,
+                self.bonus, kernel, self.metric, self.rewards.width, embedded_box(space, low, high), actions, horizon,
                 sigma, self.regularization, lipschitz, L, self.stationary, self.representatives or 0.0,
             ),
         )  # fmt: skip
@@ -158,24 +150,23 @@ class KernelAgent(Agent):
         reach = resolve_kernel(self.kernel).reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * sigma
         return {"inverse_sigma2": 1.0 / sigma**2, "reach": reach}
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """All samples, or representatives, before any data."""
+        low, high = spaces.low, spaces.high
         self._warn_of_axes(low, high)
         self.metric.check(low, high)
-        self._sigma = check_bandwidth(self._stored["sigma"]) if "sigma" in self._stored else self._bandwidth_of(0)
-        self._log_epoch = whole_number("log_epoch", self._stored.get("log_epoch", 0), 0)
+        self._sigma = check_bandwidth(self.stored["sigma"]) if "sigma" in self.stored else self._bandwidth_of(0)
+        self._log_epoch = whole_number("log_epoch", self.stored.get("log_epoch", 0), 0)
         if self._log_epoch >= EPOCHS:
             raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
-        settings = self._settings(low, high, actions, horizon, self._sigma)
+        settings = self._settings(low, high, spaces.actions, spaces.horizon, self._sigma)
         self._box = embedded_box(settings.space, low, high)
         if self.representatives is None:
             self._widths = self._stored_widths() or self._cells(settings)
-            return type(self)._exact(settings, stream, *self._box, *self._widths)
+            return self._exact(settings, stream, *self._box, *self._widths)
         cone_reach = reach_of_cones(settings)
         limit = self.max_representatives or np.iinfo(np.int64).max
-        return type(self)._merged(
-            settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded, self.hindsight,
-            self.far == FAR[1],
-        )  # fmt: skip
+        return self._merged(settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded)
 
     def _cells(self, settings: Settings) -> tuple[float, float]:
         """Widths of cells for sums of weights and for cones."""
@@ -184,9 +175,9 @@ class KernelAgent(Agent):
 
     def _stored_widths(self) -> tuple[float, float] | None:
         """The widths that samples were arranged with when the agent was saved, if it comes out of a file."""
-        if "widths" not in self._stored:
+        if "widths" not in self.stored:
             return None
-        widths = self._stored["widths"]
+        widths = self.stored["widths"]
         if not (isinstance(widths, list) and len(widths) == 2 and all(isinstance(width, str) for width in widths)):
             raise ValueError(f"started: widths must be two numbers as text, got {widths!r}")
         weights, cones = (float(width) for width in widths)
@@ -194,7 +185,8 @@ class KernelAgent(Agent):
             raise ValueError(f"started: widths must be above 0, got {widths!r}")
         return weights, cones
 
-    def _to_store(self) -> dict[str, Any]:
+    def to_store(self) -> dict[str, Any]:
+        """The bandwidth in use, and how samples are arranged."""
         kept: dict[str, Any] = {"sigma": self._sigma, "log_epoch": self._log_epoch}
         return kept if self.representatives is not None else kept | {"widths": [str(width) for width in self._widths]}
 
@@ -202,19 +194,20 @@ class KernelAgent(Agent):
         """σ_k."""
         return check_bandwidth(self.bandwidth(k)) if callable(self.bandwidth) else float(self.bandwidth)
 
-    def _before_episodes(self, count: int) -> int:
+    def before_episodes(self, count: int) -> int:
+        """Take the bandwidth and the Lipschitz constant of the next episode into use."""
         self._warn_of_limit()
         self._warn_of_strangers()
         if self.lipschitz == "log":
             count = min(count, self._renew_log())
         if not callable(self.bandwidth):
             return count
-        k = self._episodes
+        k = self.episodes
         sigma = self._bandwidth_of(k)
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
-            settings = self._model.settings._replace(**self._smoothing(sigma))
-            self._model = self._with_settings(self._model, settings)
+            settings = self.model.settings._replace(**self._smoothing(sigma))
+            self.model = self._with_settings(self.model, settings)
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
@@ -222,14 +215,16 @@ class KernelAgent(Agent):
 
     def _renew_log(self) -> int:
         """Take the Lipschitz constant of this episode into use; return for how many episodes it holds."""
-        k = self._episodes + 1
+        k = self.episodes + 1
         epoch = k.bit_length() - 1
         if epoch != self._log_epoch:
             self._log_epoch = epoch
-            before = self._model.settings
-            settings = self._settings(self._low, self._high, self._actions, self._steps, self._sigma)
-            self._model = self._with_settings(self._model, settings._replace(progress=before.progress))
-        return epoch_end(epoch) - self._episodes
+            before = self.model.settings
+            settings = self._settings(
+                self.spaces.low, self.spaces.high, self.spaces.actions, self.spaces.horizon, self._sigma
+            )
+            self.model = self._with_settings(self.model, settings._replace(progress=before.progress))
+        return epoch_end(epoch) - self.episodes
 
     def _with_settings(self, model: Any, settings: Settings) -> Any:
         """The model with all its data and another bandwidth or other Lipschitz constants."""
@@ -250,23 +245,26 @@ class KernelAgent(Agent):
     def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
         raise NotImplementedError
 
-    def _rescaled(self, keep: float) -> Any:
-        settings = self._model.settings
+    def rescaled(self, keep: float) -> Any:
+        """The model in the units of the range in force; Lipschitz constants are in them, too."""
+        settings = self.model.settings
         L = lipschitz_constants(self._mapped_lipschitz(), settings.horizon)
-        settings = settings._replace(units=self._units, lipschitz=settings.lipschitz if L is None else L)
+        settings = settings._replace(units=self.rewards.units, lipschitz=settings.lipschitz if L is None else L)
         if self.representatives is not None:
-            return interface.rescaled(self._with_settings(self._model, settings), settings, keep)
-        return self._exact_rescaled(self._model, settings, keep)
+            return interface.rescaled(self._with_settings(self.model, settings), settings, keep)
+        return self._exact_rescaled(self.model, settings, keep)
 
     def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
         raise NotImplementedError
 
-    def _capture(self) -> dict[str, Any]:
+    def capture(self) -> dict[str, Any]:
+        """With the bandwidth in use."""
         names = ("_sigma", "_log_epoch", *(("_widths",) if self.representatives is None else ()))
-        return super()._capture() | {name: getattr(self, name) for name in names}
+        return super().capture() | {name: getattr(self, name) for name in names}
 
-    def _reinstate(self, captured: dict[str, Any]) -> None:
-        super()._reinstate(captured)
+    def reinstate(self, captured: dict[str, Any]) -> None:
+        """With nothing planned."""
+        super().reinstate(captured)
         self._deployed = self._certified = None
 
     # ------------------------------------------------------------------------------------------------------- warnings
@@ -291,7 +289,7 @@ class KernelAgent(Agent):
         """Say once that hardly any two states are near each other, so that nothing can be learnt."""
         if self.representatives is None or self._warned_of_strangers:
             return
-        number, samples = int(self._model.merged.reps.number[0]), self._samples_merged()
+        number, samples = int(self.model.merged.reps.number[0]), self._samples_merged()
         if samples < MANY_SAMPLES or number < ALONE * samples:
             return
         self._warned_of_strangers = True
@@ -305,7 +303,7 @@ class KernelAgent(Agent):
 
     def _warn_of_limit(self) -> None:
         """Say once that states are being merged from farther away than the merge distance."""
-        if self.max_representatives is None or self._warned_of_limit or not self._model.merged.reps.number[1]:
+        if self.max_representatives is None or self._warned_of_limit or not self.model.merged.reps.number[1]:
             return
         self._warned_of_limit = True
         warnings.warn(
@@ -319,16 +317,17 @@ class KernelAgent(Agent):
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) generalized counts C = β + Σw at `states` (n, d)."""
-        return self._read(interface.READ_COUNTS, states, step)
+        return self.read(interface.READ_COUNTS, states, step)
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        return self._read_bonuses(states, step)
+        bonuses: Floats = self.read(interface.READ_BONUSES, states, step) * self.rewards.width
+        return bonuses
 
     @property
     def number_of_representatives(self) -> int:
         """How many representative states there are; an agent that keeps every sample has none."""
-        return 0 if self.representatives is None else int(self._started().merged.reps.number[0])
+        return 0 if self.representatives is None else int(self.check_started().merged.reps.number[0])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data.
@@ -342,17 +341,17 @@ class KernelAgent(Agent):
         the environment does not change with the step. (`Full` is as good, but so large that the bounds are 0 and H.)
         It is planned when first asked for and kept until data change.
         """
-        self._started()
+        self.check_started()
         check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
-        x = self._check_state("state", state)
+        x = self.spaces.check_state("state", state)
         certified, u = self._certify(), np.zeros(x.size)
-        embed(self._model.settings.space, x, u)
+        embed(self.model.settings.space, x, u)
         lower, upper = bounds(certified, u)
         # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
-        planned = interface.read_values(self._model, x, 0) + 2.0 * self._steps * STILL
+        planned = interface.read_values(self.model, x, 0) + 2.0 * self.spaces.horizon * STILL
         upper = float(min(upper, planned))
-        check_order(lower, upper, 2.0 * self._steps * STILL)
-        return self._in_own_units(lower, 0), self._in_own_units(upper, 0)
+        check_order(lower, upper, 2.0 * self.spaces.horizon * STILL)
+        return self.in_own_units(lower, 0), self.in_own_units(upper, 0)
 
     def policy_gap(
         self, env: gym.Env[Any, Any] | str, episodes: int = 1000, delta: float = 0.05, seed: int = 0
@@ -372,9 +371,9 @@ class KernelAgent(Agent):
         once, give each `delta`/m.
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
-        self._started()
+        self.check_started()
         check_certificate("policy_gap", self.bonus, self.bonus_scale, self.lipschitz)
-        return policy_gap(self, made(env), episodes, seed, delta)
+        return policy_gap(self, as_environment(env), episodes, seed, delta)
 
     def _certify(self) -> Certified | CertifiedMerged:
         from rich.console import Console
@@ -388,59 +387,59 @@ class KernelAgent(Agent):
         if self.representatives is not None:
             number = self._samples_merged()
             if self._certified is None or self._certified[0] != number:
-                self._certified = number, new_certified_merged(self._copy_merged(self._model.settings))
+                self._certified = number, new_certified_merged(self._copy_merged(self.model.settings))
             return self._certified[1]
-        samples = self._model.samples
+        samples = self.model.samples
         number = int(samples.number[0])
         if self._certified is None or self._certified[0] != number:
-            quiet = not sys.stderr.isatty() or number * self._steps < 20_000
+            quiet = not sys.stderr.isatty() or number * self.spaces.horizon < 20_000
             certified = certify(
-                self._model.settings, samples, self._box, self._cells(self._model.settings)[0],
+                self.model.settings, samples, self._box, self._cells(self.model.settings)[0],
                 lambda work: track(work, "Planning the certificate", console=Console(stderr=True), disable=quiet),
             )  # fmt: skip
             self._certified = number, certified
         return self._certified[1]
 
-    def _check_episodes(self, more: int) -> None:
+    def check_episodes(self, more: int) -> None:
+        """Refuse more episodes than the bonus holds for."""
         most = getattr(bonus_object(self.bonus), "episodes", None)
-        if most is not None and self._episodes + more > most:
+        if most is not None and self.episodes + more > most:
             raise ValueError(
-                f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self._episodes} have been played; "
+                f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self.episodes} have been played; "
                 "make the agent with more, or with episodes=None for any number"
             )
 
-    def _check_gap(self, until_gap: Any) -> None:
+    def check_gap(self, until_gap: Any) -> None:
+        """Refuse `until_gap` where there are no certificates."""
         positive("until_gap", until_gap)
         check_certificate("until_gap", self.bonus, self.bonus_scale, self.lipschitz)
 
-    def _gap(self) -> float:
-        gap: float = start_gap(self._certify(), 2.0 * self._steps * STILL) * self._range.width
+    def gap(self) -> float:
+        """The largest gap between certified bounds at recent start states, in the environment's units."""
+        gap: float = start_gap(self._certify(), 2.0 * self.spaces.horizon * STILL) * self.rewards.width
         return gap
 
     def _has_terminated(self) -> bool:
         """Whether any sample ended its episode by a termination."""
         if self.representatives is None:
-            samples = self._model.samples
+            samples = self.model.samples
             return bool(samples.labels[TERMINATED, : samples.number[0]].any())
-        waiting = (
-            isinstance(self._model, KernelMerged) and self._model.pending[ENDED, : self._model.plans[PENDING]].any()
-        )
-        return bool(waiting or self._model.merged.ended.any())
+        waiting = isinstance(self.model, KernelMerged) and self.model.pending[ENDED, : self.model.plans[PENDING]].any()
+        return bool(waiting or self.model.merged.ended.any())
 
-    def _deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
         if self.representatives is None:
-            return super()._deployed_actions(states, step)
-        q = self._read_model(self._deployed_merged(), interface.READ_Q, states, step)
+            return np.array([self._deployed_exact(x, step) for x in states], np.int64)
+        q = self.read_model(self._deployed_merged(), interface.READ_Q, states, step)
         return np.asarray(q.argmax(axis=1), np.int64)
 
-    def _deployed_action(self, state: Floats, step: int) -> int:
-        if self.representatives is not None:
-            return int(self._deployed_actions(state[None], step)[0])
-        samples = self._model.samples
+    def _deployed_exact(self, state: Floats, step: int) -> int:
+        samples = self.model.samples
         version = int(samples.number[0]), self._sigma
         if self._deployed is None or self._deployed[0] != version:
             low, high = self._box
-            deployed = new_deployed(self._model.settings, samples, low, high, self._cells(self._model.settings)[0])
+            deployed = new_deployed(self.model.settings, samples, low, high, self._cells(self.model.settings)[0])
             plan_all(deployed, version[0])
             self._deployed = version, deployed
         return int(deployed_action(self._deployed[1], state, step))
@@ -449,20 +448,21 @@ class KernelAgent(Agent):
         """Kernel-UCBVI's model planned on all data without bonus and without interpolation."""
         version = self._samples_merged(), self._sigma
         if self._deployed is None or self._deployed[0] != version:
-            planned = self._copy_merged(self._model.settings._replace(bonus=NONE, interpolate=False))
-            plan_now(planned)
+            planned = self._copy_merged(self.model.settings._replace(bonus=NONE, interpolate=False))
+            planned.plans[0] = 0  # so that this plans, whatever `replan` says
+            interface.begin_episode(planned)
             self._deployed = version, planned
         deployed: KernelMerged = self._deployed[1]
         return deployed
 
     def _samples_merged(self) -> int:
         """How many samples there are on representative states, pending ones included."""
-        model = self._model
+        model = self.model
         return int(model.merged.clock[0]) + (int(model.plans[-1]) if isinstance(model, KernelMerged) else 0)
 
     def _copy_merged(self, settings: Settings) -> KernelMerged:
         """Kernel-UCBVI's model with copies of all data, to be planned anew."""
-        model = self._model
+        model = self.model
         settings = settings._replace(progress=settings.progress.copy())
         if isinstance(model, KernelMerged):
             copy: KernelMerged = storage.copied(model)._replace(settings=settings)
@@ -497,7 +497,7 @@ def reach_of_cones(settings: Settings) -> float:
     if not settings.interpolate:
         return 0.0
     with np.errstate(divide="ignore"):
-        return float((settings.caps / settings.lipschitz).max())
+        return float((np.arange(settings.horizon, 0, -1.0) / settings.lipschitz).max())
 
 
 def plan_all(deployed: Deployed, number: int) -> None:

@@ -9,7 +9,9 @@ from kernelrl.agents import grid as grid_agents
 from kernelrl.agents import public as agents
 from kernelrl.agents import storage
 from kernelrl.agents.archive import ArgumentError, Refused, open_archive
-from kernelrl.agents.base import AGENTS, Agent
+from kernelrl.agents.base import Agent
+from kernelrl.agents.registry import AGENTS
+from kernelrl.agents.restoring import restore
 
 __all__ = ["load"]
 
@@ -29,11 +31,11 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         header = archive.header
         check_keys(header)
         name, stored = header["agent"], header["hyper_parameters"]
-        if name not in AGENTS or not hasattr(AGENTS[name], "_hyper_parameters"):
+        if name not in AGENTS:
             raise Refused(f"holds an agent of class {name!r}, which this version of kernelrl does not have")
         cls = AGENTS[name]
         check_functions(path, cls, stored, functions)
-        same_keys("hyper_parameters", stored, cls._hyper_parameters)
+        same_keys("hyper_parameters", stored, cls.hyper_parameters)
         agent = cls(
             **{
                 key: functions[key] if key in functions else storage.decode(item, key, trust)
@@ -41,7 +43,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
             }
         )
         if "started" in header:
-            agent._restore(header["started"], archive)
+            restore(agent, header["started"], archive)
         else:
             archive.check_names([])
     return agent
@@ -70,7 +72,7 @@ def check_functions(
 ) -> None:
     """Raise TypeError unless the functions that were given are of hyper-parameters that were functions."""
     for key in functions:
-        if key not in cls._hyper_parameters:
+        if key not in cls.hyper_parameters:
             raise ArgumentError(f"{key} is not a hyper-parameter of {cls.__name__}")
         if not storage.holds_function(stored.get(key)):
             raise ArgumentError(

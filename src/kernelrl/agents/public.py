@@ -6,10 +6,12 @@ import hashlib
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.checks import one_of
 from kernelrl.agents.kernel import REPLAN, KernelAgent
+from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.greedy_merged import new_greedy_merged
 from kernelrl.algorithms.kernel_merged import new_kernel_merged
@@ -39,26 +41,23 @@ class KernelUCBVI(KernelAgent):
         stationary: pool the data of all steps.
         representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
         max_representatives: when there are so many, further states are merged into the nearest however far.
-        hindsight: a new representative sees the samples before it; False is what the authors' program does.
-        far: a state far from all representatives reads as "self" or, as in the authors' program, as the "nearest" one.
-        caps: values are capped by what "remaining" steps can bring or, as in the authors' program, by the "horizon".
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         replan: "episode", "step" or "doubling".
     """
 
-    _hyper_parameters = (*KernelAgent._shared, "replan")
+    hyper_parameters = (*KernelAgent.hyper_parameters, "replan")
     _exact, _merged = staticmethod(new_kernel_exact), staticmethod(new_kernel_merged)
 
     def __init__(
         self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
-        max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] | str = "auto", replan: str = "episode",
+        max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        replan: str = "episode",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, hindsight, far, caps, reward_range,
+            representatives, max_representatives, reward_range,
         )  # fmt: skip
         self.replan = one_of("replan", replan, REPLAN)
 
@@ -85,19 +84,17 @@ class GreedyKernelUCBVI(KernelAgent):
     together only by `lipschitz`, which is then required.
     """
 
-    _hyper_parameters = KernelAgent._shared
     _exact, _merged = staticmethod(new_greedy_exact), staticmethod(new_greedy_merged)
 
     def __init__(
         self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
         kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
-        max_representatives: int | None = None, hindsight: bool = True, far: str = "self", caps: str = "remaining",
-        reward_range: tuple[float, float] | str = "auto",
+        max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, hindsight, far, caps, reward_range,
+            representatives, max_representatives, reward_range,
         )  # fmt: skip
         if self.lipschitz == "log":
             raise ValueError(
@@ -126,16 +123,15 @@ class RandomAgent(Agent):
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
     """
 
-    _hyper_parameters = ("horizon", "reward_range")
-
     def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
         super().__init__(horizon, reward_range)
 
-    def _new_model(self, low: Floats, high: Floats, actions: int, horizon: int, stream: Any) -> Any:
-        return Uniform(horizon, actions, stream)
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Nothing but the stream."""
+        return Uniform(spaces.horizon, spaces.actions, stream)
 
-    def _deployed_action(self, state: Floats, step: int) -> int:
-        # Deploying changes nothing, so the draw is a function of the seed, the state and the step.
-        key = np.append(state, step).tobytes()
-        digest = hashlib.blake2b(key, digest_size=8, key=self._seed.to_bytes(8, "little")).digest()
-        return int.from_bytes(digest, "little") % self._actions
+    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        """(n,) random actions; deploying changes nothing, so each is a function of the seed, the state and the step."""
+        key = self.seed.to_bytes(8, "little")
+        draws = [hashlib.blake2b(np.append(x, step).tobytes(), digest_size=8, key=key).digest() for x in states]
+        return np.array([int.from_bytes(draw, "little") % self.spaces.actions for draw in draws], np.int64)

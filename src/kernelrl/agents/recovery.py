@@ -73,7 +73,7 @@ class Recovery:
 
     def _copy(self) -> None:
         before = time.perf_counter()
-        self._captured = self._agent._capture()
+        self._captured = self._agent.capture()
         self._cost, self._learning = time.perf_counter() - before, 0.0
         if self.records is not None:
             self.records.clear()
@@ -90,7 +90,7 @@ class Recovery:
         `world` is the record, or None for the compiled environment itself.
         """
         agent, records = self._agent, self.records
-        agent._reinstate(self._captured)
+        agent.reinstate(self._captured)
         world = None if records is None else Recorded([Record(*record) for record in records], [0, 0])
         while agent.episodes < episodes:
             play(world, episodes - agent.episodes)

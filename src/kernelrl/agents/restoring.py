@@ -1,16 +1,23 @@
-"""The spaces, the horizon and the seed of an agent out of the header of a file, where they may be anything."""
+"""The state of an agent out of a file, in which there may be anything."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 
+from kernelrl.agents import storage
+from kernelrl.agents.archive import Archive
 from kernelrl.agents.reward_range import RewardRange, check_range
+from kernelrl.agents.saving import state_of
+from kernelrl.jit import fields
 
-__all__ = ["check_plausible", "read_beyond", "read_range", "read_started"]
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+
+__all__ = ["check_plausible", "read_beyond", "read_range", "read_started", "restore"]
 
 KINDS = {
     "low": list, "high": list, "shape": list, "discrete": bool, "actions": int, "first_action": int, "horizon": int,
@@ -18,6 +25,37 @@ KINDS = {
 }  # fmt: skip
 LEAST = {"actions": 1, "first_action": -(2**53), "horizon": 1, "seed": 0, "episodes": 0}
 MOST = 2**53
+
+
+def restore(agent: Agent, started: dict[str, Any], archive: Archive) -> None:
+    """Have a new agent take up the state that `save` wrote; raise ValueError if it is not such a state."""
+    arguments = read_started(started)
+    outlines = archive.outlines()
+    check_plausible(started, outlines)
+    agent.stored = started
+    agent.start(*arguments)
+    new, agent.model = agent.model, None  # until it is sure that there is one
+    for key in sorted(started.keys() ^ state_of(agent).keys()):
+        raise ValueError(f"started has {'no ' if key not in started else ''}{key}")
+    agent.outside = read_beyond(started["beyond"])
+    sizes = {"H": agent.spaces.horizon, "A": agent.spaces.actions, **extremes(agent)}
+    archive.check_names([name for name, _ in storage.arrays_of(new)])
+    fields.check_shapes(storage.with_arrays(new, outlines), new, **sizes)
+    model = storage.with_arrays(new, {name: archive.read(name) for name in outlines})
+    fields.check(model, new, **sizes)
+    agent.model = fields.completed(model, new, **sizes)
+    agent.episodes = started["episodes"]
+
+
+def extremes(agent: Agent) -> dict[str, float]:
+    """The lowest and the highest reward there may be among the data, and the same of values in mapped units."""
+    rewards = agent.rewards
+    floor, ceiling = rewards.limits
+    low, high = agent.outside or (0.0, 0.0)
+    low, high = min(low, floor), max(high, ceiling)
+    steps, width = agent.spaces.horizon + 1, rewards.width
+    least, most = min(0.0, (low - rewards.low) / width), max(1.0, (high - rewards.low) / width)
+    return {"Lowest": low, "Highest": high, "Least": steps * least - 1.0, "Most": steps * most}
 
 
 def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.spaces.Discrete, int, int]:

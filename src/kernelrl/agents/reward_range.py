@@ -3,15 +3,22 @@
 A range given as a pair is a promise. A reward outside it is an error where guarantees rest on it (`strict`), and widens
 the range otherwise. "auto" begins with nothing and takes the lowest and the highest reward seen, 0 always included.
 Either way the range changes only between episodes (see docs/units.md for what that means for what was learnt).
+
+Inside, rewards are mapped from the range to [0, 1] (`kernelrl.stores.units`); what users see is in the environment's
+units: a value v of a step with n steps left is v·(high - low) + low·n there.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from kernelrl.stores.units import Units, units_of
 
 __all__ = ["RewardRange", "as_flag", "as_reward", "check_range"]
 
@@ -104,6 +111,20 @@ class RewardRange:
         """Whether 0, which is what an episode collects after its end, lies inside."""
         return self.limits[0] <= 0.0 <= self.limits[1]
 
+    @property
+    def units(self) -> Units:
+        """The mapping of rewards to [0, 1]."""
+        units: Units = units_of(self.low, self.high, self.empty)
+        return units
+
+    def in_own_units(self, values: Any, steps_left: int) -> Any:
+        """Values of a step with so many steps left, itself included, in the environment's units."""
+        return values * self.width + self.low * steps_left
+
+    def for_loop(self) -> npt.NDArray[np.float64]:
+        """(4,) what the episode loop must know (see `kernelrl.episodes.loop`)."""
+        return np.array([*self.limits, self.strict, self.holds_zero], np.float64)
+
     def holds(self, reward: float) -> bool:
         """Whether the reward lies inside."""
         floor, ceiling = self.limits
@@ -121,3 +142,27 @@ class RewardRange:
         before = 0.0 if self.empty else self.width
         new = RewardRange(low, high, given=self.given, strict=self.strict)
         return new, before / new.width
+
+    def warn(self, lowest: float, highest: float, stacklevel: int) -> None:
+        """Say that these rewards have widened this range."""
+        reward = lowest if lowest < self.low else highest
+        warnings.warn(
+            f"reward_range: the reward {reward} is outside {(self.low, self.high)}; the range was widened and all data "
+            "kept",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+    def outside_error(self, reward: float) -> ValueError:
+        """The error for a reward outside a range that is a promise."""
+        return ValueError(
+            f"reward: {reward!r} is outside reward_range={(self.low, self.high)}, on which the bonus's guarantees "
+            "rest; make the agent with reward_range=(lowest, highest) such that every reward lies inside"
+        )
+
+    def end_error(self) -> ValueError:
+        """The error for a termination where 0 lies outside the range."""
+        return ValueError(
+            f"reward_range: {(self.low, self.high)} excludes 0, but the environment has terminated, and then every "
+            "step left brings 0; make the agent with a range that includes 0"
+        )

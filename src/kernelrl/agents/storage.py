@@ -38,7 +38,7 @@ SAVED = {
     "custom": metrics.Custom,
     "power": schedules.Power,
 }
-BONUSES = {cls.__name__: cls for cls in (bonuses.Simplified, bonuses.AsRun, bonuses.Full, bonuses.Joint)}
+BONUSES = {cls.__name__: cls for cls in (bonuses.Simplified, bonuses.Full, bonuses.Joint)}
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:

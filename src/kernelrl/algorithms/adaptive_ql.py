@@ -10,8 +10,7 @@ one included, and with the learning rate α = (H+1)/(H+n)
     Q ← (1-α)·Q + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
     if n ≥ (1/radius)² = 4^k:  the ball splits; its children take over Q and n
 
-so the first ball splits on its first visit. The ball is updated before it splits ("after": the split comes after the
-update); "before" splits first, and the children take over the value from before the update, as the authors ran it.
+so the first ball splits on its first visit. The ball is updated before it splits.
 
 A state is found by the binary digits of its place in the box: digit k of each coordinate says in which half of a ball
 of depth k it lies. A ball holds its lower faces, and the last one of an axis its upper face, too.
@@ -24,14 +23,12 @@ import numpy as np
 from kernelrl.algorithms.opt_ql import kept
 from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
     observe,
-    pick,
+    pick_largest,
     read_bonuses,
     read_counts,
     read_q,
@@ -54,8 +51,6 @@ class AdaptiveSettings(NamedTuple):
 
     horizon: int  # H
     actions: int  # A
-    split_first: bool
-    random_ties: bool
     units: Units
     low: np.ndarray  # (d,)
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
@@ -93,11 +88,11 @@ def check_trees(where, model):
     require((model.balls[:used, VISITS] >= 0.0).all(), f"{where}balls", "visits are negative")
 
 
-def new_adaptive_ql(horizon, actions, split_first, random_ties, units, low, high, optimism, stream):
+def new_adaptive_ql(horizon, actions, units, low, high, optimism, stream):
     """The state before any data, for states in the box [low, high] (d,)."""
     width = high - low
     inverse = np.where(width > 0, 1.0 / np.where(width > 0, width, 1.0), 0.0)
-    settings = AdaptiveSettings(horizon, actions, split_first, random_ties, units, low.copy(), inverse, optimism)
+    settings = AdaptiveSettings(horizon, actions, units, low.copy(), inverse, optimism)
     roots = horizon * actions
     room = roots + 4 * horizon * 2**low.size
     check_memory((room, 3))
@@ -134,16 +129,6 @@ def rescale_adaptive(model, settings, keep):
     cap, balls = settings.optimism.cap[step], model.balls.copy()
     balls[:, VALUE] = cap - keep * (cap - balls[:, VALUE])
     return model._replace(settings=settings, balls=balls)
-
-
-@begin_episode.implement(AdaptiveTrees)
-def begin_adaptive(model):
-    return None
-
-
-@end_episode.implement(AdaptiveTrees)
-def end_adaptive(model):
-    return None
 
 
 @inner
@@ -191,7 +176,7 @@ def split(model, ball):
 def choose_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[0])
     values_at(model, model.buffer[0], h, model.scratch)
-    return pick(model.scratch, model.settings.random_ties, model.stream)
+    return pick_largest(model.scratch, model.stream)
 
 
 @observe.implement(AdaptiveTrees, inline=True)
@@ -208,12 +193,9 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     ball = leaf(model.child, h * settings.actions + action, model.buffer[0])
     n = balls[ball, VISITS] + 1.0
     balls[ball, VISITS] = n
-    full = n >= balls[ball, ENOUGH]
-    if full and settings.split_first:
-        split(model, ball)
     alpha = (H + 1.0) / (H + n)
     balls[ball, VALUE] = (1.0 - alpha) * balls[ball, VALUE] + alpha * (G + bonus_at(settings.optimism, h, n))
-    if full and not settings.split_first:
+    if n >= balls[ball, ENOUGH]:
         split(model, ball)
 
 

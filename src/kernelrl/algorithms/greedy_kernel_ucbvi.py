@@ -19,9 +19,7 @@ import numpy as np
 
 from kernelrl.bonuses.smoothed import count_sample
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -185,16 +183,6 @@ def rescale_greedy(model, settings, keep):
         lowest=lowered(model.lowest, by_cone),
         floor=lowered(model.floor, H - np.arange(H)),
     )
-
-
-@begin_episode.implement(GreedyExact)
-def begin_greedy(model):
-    return None
-
-
-@end_episode.implement(GreedyExact)
-def end_greedy(model):
-    return None
 
 
 @inner

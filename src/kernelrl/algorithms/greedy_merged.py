@@ -20,9 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -36,7 +34,7 @@ from kernelrl.episodes.verbs import (
 )
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.metrics import embed
-from kernelrl.geometry.representatives import find_or_add, list_of, square_to
+from kernelrl.geometry.representatives import find, find_or_add, list_of, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, checks, require
 from kernelrl.stores.merged import (
@@ -49,8 +47,6 @@ from kernelrl.stores.merged import (
     estimates_elsewhere,
     grow_merged,
     join,
-    locate,
-    lost_of,
     merged_room,
     new_merged,
     note_start,
@@ -58,7 +54,7 @@ from kernelrl.stores.merged import (
     smooth_row,
 )
 from kernelrl.stores.samples import Settings, has_next, lone_target, pool
-from kernelrl.stores.transitions import entries_of, pass_back, sum_missing
+from kernelrl.stores.transitions import entries_of, pass_back
 
 __all__ = ["GreedyMerged", "new_greedy_merged"]
 
@@ -71,7 +67,7 @@ class GreedyMerged(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
-    smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
+    smoothed: Annotated[np.ndarray, Field("U Columns", scratch=True)]  # T_h
     # an embedded state, an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
     # the last target computed, and for which representative, step and number of samples
@@ -92,7 +88,7 @@ def new_greedy_merged(settings, stream, low, high, *options):
     check_memory((H, U, columns))
     model = GreedyMerged(
         settings, merged, stream, np.zeros((H, U, columns)), np.zeros((H, U)),
-        np.zeros((2, U, columns)), np.zeros((3, max(len(low), settings.actions))), np.full(4, -1.0),
+        np.zeros((U, columns)), np.zeros((3, max(len(low), settings.actions))), np.full(4, -1.0),
     )  # fmt: skip
     while not has_room(model):
         model = grow(model)
@@ -112,14 +108,14 @@ def grow_greedy_merged(model):
         merged=merged,
         W=lengthen(model.W, U, 1),
         V=lengthen(model.V, U, 1),
-        smoothed=lengthen(model.smoothed, U, 1),
+        smoothed=lengthen(model.smoothed, U, 0),
     )
 
 
 @rescaled.implement_plain(GreedyMerged)
 def rescale_greedy_merged(model, settings, keep):
-    merged, caps = model.merged, settings.caps[:, None]
-    V = caps - keep * (caps - model.V)
+    merged, R = model.merged, np.arange(settings.horizon, 0, -1.0)[:, None]
+    V = R - keep * (R - model.V)
     W, units = np.zeros_like(model.W), settings.units
     entries = [entries_of(merged.transitions, p) for p in range(len(merged.N))]
     for h in range(settings.horizon):
@@ -133,37 +129,21 @@ def rescale_greedy_merged(model, settings, keep):
     return model._replace(settings=settings, V=V, W=W)
 
 
-@begin_episode.implement(GreedyMerged)
-def begin_greedy_merged(model):
-    return None
-
-
-@end_episode.implement(GreedyMerged)
-def end_greedy_merged(model):
-    return None
-
-
 @inner
 def targets_of(model, u, h, q):
     """Q̃_h(u, ·) of a representative into `q` (A,)."""
     settings, merged, p = model.settings, model.merged, pool(model.settings, h)
-    smooth_row(merged.reps.weights, u, model.W[h], model.smoothed[0])
-    if not merged.hindsight and h + 1 < settings.horizon:
-        sum_missing(merged.missing, p, u, model.V[h + 1], model.smoothed[1])
+    smooth_row(merged.reps.weights, u, model.W[h], model.smoothed)
     for a in range(q.size):
-        T, C = model.smoothed[0, u, a], merged.C[p, u, a]
-        if not merged.hindsight:
-            T -= lost_of(settings, merged, h, u, a)
-            if h + 1 < settings.horizon:
-                T -= model.smoothed[1, u, a]
-        q[a] = T / C + bonus_of(settings, merged, h, u, a, C)
+        C = merged.C[p, u, a]
+        q[a] = model.smoothed[u, a] / C + bonus_of(settings, merged, h, u, a, C)
 
 
 @inner
 def targets_at(model, x, h, q):
     """Q̃_h(x, ·) into `q` (A,), for an embedded state; return its representative, or -1."""
     settings, merged = model.settings, model.merged
-    u = locate(merged, settings.space, x)
+    u = find(merged.reps, settings.space, x)
     if u >= 0:
         targets_of(model, u, h, q)
         return u
@@ -188,16 +168,17 @@ def choose_greedy_merged(model, state, h):
 def value_at(model, x, h):
     """V_h at an embedded state: of its representative, or else the lowest cone there."""
     settings, merged = model.settings, model.merged
-    u = locate(merged, settings.space, x)
+    u = find(merged.reps, settings.space, x)
     if u >= 0:
-        return min(settings.caps[h], model.V[h, u] + reading_bias(settings, merged, u, x, h))
+        R = np.float64(settings.horizon - h)
+        return min(R, model.V[h, u] + reading_bias(settings, merged, u, x, h))
     return lowest_cone(model, x, h, merged.reps.number[0])
 
 
 @inner
 def lowest_cone(model, x, h, U):
     """min(R_h, V_h(u) + L_h·ρ(x, u)) over the first `U` representatives; R_h without interpolation."""
-    settings, value = model.settings, model.settings.caps[h]
+    settings, value = model.settings, np.float64(model.settings.horizon - h)
     if settings.interpolate:
         for u in range(U):
             square = square_to(model.merged.reps, settings.space, u, x)
@@ -285,7 +266,7 @@ def read_values_greedy_merged(model, state, h):
 def counts_of(model, x, h, out):
     """C_h(x, ·) into `out` (A,); return the representative, or -1."""
     settings, merged = model.settings, model.merged
-    u = locate(merged, settings.space, x)
+    u = find(merged.reps, settings.space, x)
     if u < 0:
         estimates_elsewhere(settings, merged, h, x, model.W[h], merged.reps.number[0])
     for a in range(out.size):

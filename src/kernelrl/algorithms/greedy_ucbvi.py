@@ -17,13 +17,11 @@ import numpy as np
 from kernelrl.algorithms.ucbvi import CountSettings, pool_of
 from kernelrl.bonuses.counted import bonus_at
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     observe,
-    pick,
+    pick_largest,
     read_bonuses,
     read_counts,
     read_q,
@@ -67,9 +65,9 @@ def check_greedy_ucbvi(where, model):
     check_lists(f"{where}counts.following", counts.first, counts.following[: counts.number[0]])
 
 
-def new_greedy_ucbvi(horizon, actions, stationary, random_ties, units, grid, optimism, stream):
+def new_greedy_ucbvi(horizon, actions, stationary, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, 0, False, random_ties, units, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, 0, False, units, grid, optimism)
     counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
     V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
     return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
@@ -92,16 +90,6 @@ def rescale_greedy_ucbvi(model, settings, keep):
     return model._replace(settings=settings, V=cap - keep * (cap - model.V))
 
 
-@begin_episode.implement(GridGreedyUCBVI)
-def begin_greedy_ucbvi(model):
-    return None
-
-
-@end_episode.implement(GridGreedyUCBVI)
-def end_greedy_ucbvi(model):
-    return None
-
-
 @inner
 def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
@@ -115,7 +103,7 @@ def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
     model.memo[0], model.memo[1], model.memo[2] = x, h, model.counts.number[1]
-    return pick(model.scratch, model.settings.random_ties, model.stream)
+    return pick_largest(model.scratch, model.stream)
 
 
 @observe.implement(GridGreedyUCBVI, inline=True)

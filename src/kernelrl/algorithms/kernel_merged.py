@@ -16,11 +16,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.algorithms.kernel_ucbvi import DOUBLING, EACH_STEP
-from kernelrl.bonuses.smoothed import AS_RUN, FULL, bonus_factors
+from kernelrl.bonuses.smoothed import FULL, bonus_factors
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
@@ -35,8 +34,8 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
 from kernelrl.geometry.metrics import embed
-from kernelrl.geometry.representatives import copy_place, find_or_add, list_of, square_to
-from kernelrl.jit.compile import SUMS, compiled, in_both, inner
+from kernelrl.geometry.representatives import copy_place, find, find_or_add, list_of, square_to
+from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows, checks, completes, require
 from kernelrl.jit.rows import COLUMNS
 from kernelrl.stores.merged import (
@@ -50,18 +49,15 @@ from kernelrl.stores.merged import (
     estimates_elsewhere,
     grow_merged,
     join,
-    locate,
-    lost_of,
     merged_room,
-    missing_entries,
     new_merged,
     note_start,
     spread,
 )
 from kernelrl.stores.samples import Settings, has_next, pool
-from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back, sum_missing
+from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
 
-__all__ = ["KernelMerged", "look_up", "new_kernel_merged", "plan_now", "with_merged"]
+__all__ = ["KernelMerged", "look_up", "new_kernel_merged", "with_merged"]
 
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a pending sample; SEEN: how many representatives there were
 PLANS, PLANNED, PENDING = range(3)
@@ -96,7 +92,7 @@ class KernelMerged(NamedTuple):
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     inverse: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # 1/C and 1/√C
-    smoothed: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # T_h and what is missing from it
+    smoothed: Annotated[np.ndarray, Field("U Columns", scratch=True)]  # T_h
     # an embedded state, an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
 
@@ -109,9 +105,6 @@ def check_kernel_merged(where, model):
     require(
         left >= waiting, f"{where}merged.transitions.chain", f"there is no room for the {waiting} samples that wait"
     )
-    left = merged.missing.y.size - merged.missing.used[0]
-    room = left >= missing_entries(merged, 0)
-    require(room, f"{where}merged.missing.y", "there is no room for what representatives to come do not see")
 
 
 @completes(KernelMerged)
@@ -137,7 +130,7 @@ def with_merged(settings, stream, merged):
         settings, merged, new_groups(U, columns), new_flat(), stream,
         np.zeros(3, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
         np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, U, columns)),
-        np.zeros((2, U, columns)), np.zeros((3, max(merged.reps.points.shape[1], settings.actions))),
+        np.zeros((U, columns)), np.zeros((3, max(merged.reps.points.shape[1], settings.actions))),
     )  # fmt: skip
     while not has_room(model):
         model = grow(model)
@@ -147,14 +140,14 @@ def with_merged(settings, stream, merged):
 @has_room.implement(KernelMerged)
 def has_room_kernel_merged(model):
     H, waiting, merged = model.settings.horizon, model.plans[PENDING], model.merged
-    if model.groups.member.shape[0] < merged.birth.size or model.flat.pair.size < flat_entries(model):
+    if model.groups.member.shape[0] < merged.reps.following.size or model.flat.pair.size < flat_entries(model):
         return False
     if not group_room(model.groups, merged.reps.weights, merged.reps.number[0], 2 * H):
         return False
     return merged_room(merged, H, waiting) and model.pending_reward.size >= H + waiting
 
 
-@in_both
+@inner
 def flat_entries(model):
     """How many entries flat lists must have room for."""
     return model.merged.transitions.pair.size if model.settings.stationary else 0
@@ -177,14 +170,16 @@ def grow_kernel_merged(model):
         Q=lengthen(model.Q, U, 1),
         V=lengthen(model.V, U, 1),
         inverse=lengthen(model.inverse, U, 1),
-        smoothed=lengthen(model.smoothed, U, 1),
+        smoothed=lengthen(model.smoothed, U, 0),
     )
 
 
 @rescaled.implement_plain(KernelMerged)
 def rescale_kernel_merged(model, settings, keep):
     model = model._replace(settings=settings)
-    plan_now(model)
+    plans, model.plans[PLANS] = int(model.plans[PLANS]), 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
+    model.plans[PLANS] = plans + 1
     return model
 
 
@@ -215,13 +210,6 @@ def invert(C, inverse, n):
         inverse[1, i] = math.sqrt(inverse[0, i])
 
 
-@inner
-def subtract(target, amount, n):
-    """target[:n] -= amount[:n]."""
-    for i in range(n):
-        target[i] -= amount[i]
-
-
 @inner(fastmath=SUMS | {"contract"})
 def targets(T, inverse, by_root, by_count, Q, n):
     """Q̃ = T/C + B in the first `n` entries, all flat."""
@@ -248,35 +236,24 @@ def plan(model):
     n, places = U * columns, merged.C.shape[1] * columns
     model.plans[PLANS] += 1
     model.plans[PLANNED] = U
-    inverse = model.inverse.reshape((2, places))
-    flat, without = model.smoothed[0].reshape(places), model.smoothed[1].reshape(places)
+    inverse, T = model.inverse.reshape((2, places)), model.smoothed.reshape(places)
     renew_groups(model.groups, merged.reps.weights, U, settings.inverse_sigma2)
     if settings.stationary:
         flatten(merged.transitions, 0, U, model.flat)
     for h in range(H - 1, -1, -1):
-        p, R = pool(settings, h), settings.caps[h]
+        p, R = pool(settings, h), np.float64(H - h)
         if h == H - 1 or not settings.stationary:
             invert(merged.C[p].reshape(places), inverse, n)
         W = model.W[h].reshape(places)
         after_samples(settings, merged, h, W)
         if h + 1 < H:
             look_up(model, p, model.V[h + 1], U, W)
-        smooth(model.groups, model.W[h], model.smoothed[0])
-        if not merged.hindsight:
-            for u in range(U):
-                for a in range(settings.actions):
-                    model.smoothed[0, u, a] -= lost_of(settings, merged, h, u, a)
-            if h + 1 < H:
-                for u in range(U):
-                    sum_missing(merged.missing, p, u, model.V[h + 1], model.smoothed[1])
-                subtract(flat, without, n)
+        smooth(model.groups, model.W[h], model.smoothed)
         if settings.bonus >= FULL:
             theory_targets(model, h, U)
         else:
-            by_root, by_count = bonus_factors(settings.bonus, settings.bonus_scale, settings.beta, R)
-            targets(flat, inverse, by_root, by_count, model.Q[h].reshape(places), n)
-        if settings.bonus == AS_RUN:
-            rank_untried(model, h, U, R)
+            by_root, by_count = bonus_factors(settings, h)
+            targets(T, inverse, by_root, by_count, model.Q[h].reshape(places), n)
         best_values(model, h, U, R)
 
 
@@ -287,17 +264,7 @@ def theory_targets(model, h, U):
     for u in range(U):
         for a in range(model.settings.actions):
             C = merged.C[p, u, a]
-            model.Q[h, u, a] = model.smoothed[0, u, a] / C + bonus_of(model.settings, merged, h, u, a, C)
-
-
-@inner
-def rank_untried(model, h, U, R):
-    """Where an action was not tried since a representative was made, Q̃ is T/C + R."""
-    merged, p = model.merged, pool(model.settings, h)
-    for a in range(model.settings.actions):
-        for u in range(U):
-            if merged.latest[p, a] <= merged.birth[u]:
-                model.Q[h, u, a] = model.smoothed[0, u, a] * model.inverse[0, u, a] + R
+            model.Q[h, u, a] = model.smoothed[u, a] / C + bonus_of(model.settings, merged, h, u, a, C)
 
 
 @inner(fastmath=SUMS | {"nnan"})
@@ -346,28 +313,17 @@ def best_values(model, h, U, R):
 # ------------------------------------------------------------------------------------------------------------ the verbs
 
 
-@compiled
-def plan_now(model):
-    """Plan, whatever `replan` says: for Python, which does not want all verbs compiled for this."""
-    plan(model)
-
-
 @begin_episode.implement(KernelMerged)
 def begin_kernel_merged(model):
     if model.settings.replan != DOUBLING or model.plans[PLANS] == 0:
         plan(model)
 
 
-@end_episode.implement(KernelMerged)
-def end_kernel_merged(model):
-    return None
-
-
 @inner
 def counts_and_targets(model, x, h, q):
     """Write Q̃_h(x, ·) into `q` (A,) and C(x, ·) into row 0 of merged.sums; `x` may move to its representative."""
     settings, merged, p = model.settings, model.merged, pool(model.settings, h)
-    u = locate(merged, settings.space, x)
+    u = find(merged.reps, settings.space, x)
     if 0 <= u < model.plans[PLANNED]:
         for a in range(q.size):
             merged.sums[0, a] = merged.C[p, u, a]
@@ -458,7 +414,7 @@ def read_values_kernel_merged(model, state, h):
     x, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
     embed(model.settings.space, state, x)
     q_at(model, x, h, q)
-    return min(model.settings.caps[h], largest(q))
+    return min(np.float64(model.settings.horizon - h), largest(q))
 
 
 @read_counts.implement(KernelMerged)
@@ -475,7 +431,7 @@ def read_bonuses_kernel_merged(model, state, h, out):
     settings, merged = model.settings, model.merged
     x = model.scratch[0, : state.size]
     embed(settings.space, state, x)
-    u = locate(merged, settings.space, x)
+    u = find(merged.reps, settings.space, x)
     counts_and_targets(model, x, h, model.scratch[2, : out.size])
     for a in range(out.size):
         known = u if u < model.plans[PLANNED] else -1

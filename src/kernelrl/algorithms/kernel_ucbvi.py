@@ -30,7 +30,6 @@ from kernelrl.algorithms.kernel_model import KernelExact, new_kernel_exact
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    end_episode,
     largest,
     observe,
     pick_largest,
@@ -55,11 +54,6 @@ EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
 def begin_kernel(model):
     if model.settings.replan != DOUBLING or model.planned[1] == 0:
         plan(model)
-
-
-@end_episode.implement(KernelExact)
-def end_kernel(model):
-    return None
 
 
 @inner

@@ -18,14 +18,10 @@ import numpy as np
 
 from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
-    grow,
-    has_room,
     largest,
     observe,
-    pick,
+    pick_largest,
     read_bonuses,
     read_counts,
     read_q,
@@ -45,7 +41,6 @@ class OptQLSettings(NamedTuple):
 
     horizon: int  # H
     after: bool  # the bonus comes after the update
-    random_ties: bool
     units: Units
     grid: Grid
     optimism: Optimism
@@ -61,23 +56,13 @@ class GridOptQL(NamedTuple):
     E: Annotated[np.ndarray, Field("steps cells actions")]  # Q without the bonus; empty if the bonus is in the target
 
 
-def new_opt_ql(horizon, actions, after, random_ties, units, grid, optimism, stream):
+def new_opt_ql(horizon, actions, after, units, grid, optimism, stream):
     """The state before any data."""
-    settings = OptQLSettings(horizon, after, random_ties, units, grid, optimism)
+    settings = OptQLSettings(horizon, after, units, grid, optimism)
     shape = (horizon, grid.cells, actions)
     Q = np.empty(shape)
     Q[:] = optimism.cap[:-1, None, None]
     return GridOptQL(settings, stream, np.zeros(shape), Q, np.zeros(shape if after else (0, 0, 0)))
-
-
-@has_room.implement(GridOptQL)
-def has_room_opt_ql(model):
-    return True
-
-
-@grow.implement_plain(GridOptQL)
-def grow_opt_ql(model):
-    return model
 
 
 def kept(old, new, keep):
@@ -93,20 +78,8 @@ def rescale_opt_ql(model, settings, keep):
         return model._replace(settings=settings, Q=cap - keep * (cap - model.Q))
     E = cap - keep * (cap - model.E)
     N, optimism = np.maximum(model.N, 1.0), settings.optimism
-    bonus = np.minimum(
-        optimism.limit[:, None, None], optimism.root / np.sqrt(N) + optimism.share[:, None, None] / N
-    )  # fmt: skip
+    bonus = optimism.root / np.sqrt(N) + optimism.share[:, None, None] / N
     return model._replace(settings=settings, E=E, Q=np.where(model.N > 0.0, E + bonus, model.Q))
-
-
-@begin_episode.implement(GridOptQL)
-def begin_opt_ql(model):
-    return None
-
-
-@end_episode.implement(GridOptQL)
-def end_opt_ql(model):
-    return None
 
 
 @inner
@@ -117,7 +90,7 @@ def value_of(model, x, h):
 
 @choose.implement(GridOptQL, inline=True)
 def choose_opt_ql(model, state, h):
-    return pick(model.Q[h, cell_of(model.settings.grid, state)], model.settings.random_ties, model.stream)
+    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
 @observe.implement(GridOptQL, inline=True)

@@ -8,17 +8,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.episodes.verbs import (
-    begin_episode,
     choose,
-    end_episode,
-    grow,
-    has_room,
     observe,
-    read_bonuses,
-    read_counts,
     read_q,
     read_values,
-    rescaled,
 )
 from kernelrl.jit.fields import Field
 from kernelrl.jit.stream import index_below
@@ -34,26 +27,6 @@ class Uniform(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]
 
 
-@has_room.implement(Uniform)
-def has_room_uniform(model):
-    return True
-
-
-@grow.implement_plain(Uniform)
-def grow_uniform(model):
-    return model
-
-
-@rescaled.implement_plain(Uniform)
-def rescale_uniform(model, settings, keep):
-    return model
-
-
-@begin_episode.implement(Uniform)
-def begin_uniform(model):
-    return None
-
-
 @choose.implement(Uniform)
 def choose_uniform(model, state, h):
     return index_below(model.stream, model.actions)
@@ -61,11 +34,6 @@ def choose_uniform(model, state, h):
 
 @observe.implement(Uniform)
 def observe_uniform(model, state, action, reward, next_state, h, terminated):
-    return None
-
-
-@end_episode.implement(Uniform)
-def end_uniform(model):
     return None
 
 
@@ -78,15 +46,3 @@ def read_q_uniform(model, state, h, out):
 @read_values.implement(Uniform)
 def read_values_uniform(model, state, h):
     return np.float64(model.horizon - h)
-
-
-@read_counts.implement(Uniform)
-def read_counts_uniform(model, state, h, out):
-    for a in range(out.size):
-        out[a] = 0.0
-
-
-@read_bonuses.implement(Uniform)
-def read_bonuses_uniform(model, state, h, out):
-    for a in range(out.size):
-        out[a] = 0.0

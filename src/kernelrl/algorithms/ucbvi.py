@@ -32,12 +32,11 @@ from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    end_episode,
     grow,
     has_room,
     largest,
     observe,
-    pick,
+    pick_largest,
     read_bonuses,
     read_counts,
     read_q,
@@ -75,7 +74,6 @@ class CountSettings(NamedTuple):
     stationary: bool
     replan: int
     minimum: bool
-    random_ties: bool
     units: Units
     grid: Grid
     optimism: Optimism
@@ -109,9 +107,9 @@ def check_ucbvi(where, model):
         require(same, f"{where}queue", "it is not the cells that are marked as queued")
 
 
-def new_ucbvi(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism, stream):
+def new_ucbvi(horizon, actions, stationary, replan, minimum, units, grid, optimism, stream):
     """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, replan, minimum, random_ties, units, grid, optimism)
+    settings = CountSettings(horizon, actions, stationary, replan, minimum, units, grid, optimism)
     X, pools = grid.cells, 1 if stationary else horizon
     Q = np.empty((horizon, X, actions))
     Q[:] = untried(optimism)[:, None, None]
@@ -221,14 +219,9 @@ def begin_ucbvi(model):
         plan(model)
 
 
-@end_episode.implement(GridUCBVI)
-def end_ucbvi(model):
-    return None
-
-
 @choose.implement(GridUCBVI, inline=True)
 def choose_ucbvi(model, state, h):
-    return pick(model.Q[h, cell_of(model.settings.grid, state)], model.settings.random_ties, model.stream)
+    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
 @observe.implement(GridUCBVI)

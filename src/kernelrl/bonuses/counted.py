@@ -1,13 +1,12 @@
 """What makes the baselines optimistic: the cap of each step's values, and the bonus of a pair visited n times.
 
-    V_h ≤ cap_h,   cap_h = R_h = H-h            ("remaining")    or H at every step ("horizon")
+    V_h ≤ cap_h,   cap_h = R_h = H-h
 
-    B_h(n) = min(limit_h, root/√N + share_h/N),   N = max(1, n)
+    B_h(n) = root/√N + share_h/N,   N = max(1, n)
 
 One form serves all bonuses; s is `bonus_scale`:
 
     simplified      s·(1/√N + cap_h/N), as in the paper's experiments (appendix "Experiments")
-    capped          min(cap_h, s·(1/√N + cap_h/N)), as the authors ran it
     hoeffding       s·w/√N, where w is that of the algorithm's own analysis, with T = K·H steps in K episodes and
                     a probability δ of failure:
                     UCBVI, Greedy-UCBVI   w = 7·H·log(5·X·A·T/δ)                       Azar et al. 2017, UCBVI-CH
@@ -25,7 +24,6 @@ from kernelrl.jit.compile import inner
 
 __all__ = [
     "BONUSES",
-    "CAPS",
     "Optimism",
     "bonus_at",
     "new_optimism",
@@ -34,8 +32,7 @@ __all__ = [
     "width_of_ucbvi",
 ]
 
-BONUSES = ("simplified", "capped", "hoeffding")
-CAPS = ("remaining", "horizon")
+BONUSES = ("simplified", "hoeffding")
 
 
 class Optimism(NamedTuple):
@@ -44,24 +41,20 @@ class Optimism(NamedTuple):
     cap: np.ndarray  # (H+1,) with cap_H = 0
     root: float
     share: np.ndarray  # (H,)
-    limit: np.ndarray  # (H,)
 
 
-def new_optimism(horizon, caps, bonus, scale, width):
-    """The caps and the bonus of these names; `width` is w, for "hoeffding" only."""
-    cap = np.append(np.full(horizon, float(horizon)), 0.0)
-    if caps == "remaining":
-        cap -= np.append(np.arange(horizon), 0)
+def new_optimism(horizon, bonus, scale, width):
+    """The caps and the bonus of that name; `width` is w, for "hoeffding" only."""
+    cap = np.arange(horizon, -1, -1.0)
     root, share = (width * scale, 0.0) if bonus == "hoeffding" else (scale, scale)
-    limit = cap[:-1].copy() if bonus == "capped" else np.full(horizon, np.inf)
-    return Optimism(cap, float(root), share * cap[:-1], limit)
+    return Optimism(cap, float(root), share * cap[:-1])
 
 
 @inner
 def bonus_at(optimism, h, n):
     """B_h of a pair visited `n` times."""
     N = max(1.0, n)
-    return min(optimism.limit[h], optimism.root / math.sqrt(N) + optimism.share[h] / N)
+    return optimism.root / math.sqrt(N) + optimism.share[h] / N
 
 
 def width_of_ucbvi(H, X, A, K, delta):

@@ -1,16 +1,15 @@
 """Exploration bonuses B_h(x, a) as functions of the generalized count C = β + Σw.
 
-    simplified          B = s·(1/√C + R_h/C),  R_h = H-h+1 the largest value left at step h
-    as-run              B = s/√C + (1+β)·R_h/C, and R_h for an action that was never tried: the authors' program, with
-                        `caps="horizon"`, so that R_h = H at every step
+    simplified          B = s·(root/√C + count·R_h/C),  R_h = H-h+1 the largest value left at step h
     full                B = s·(c0 + c1/√C + c2/C): the paper's definition. It holds with probability 1-δ, and at any
                         count anyone will ever have it is far above the cap R_h, so that no value ever moves
     joint               B = s·(c0 + (c1·√C + c2 + L_h·Σwρ)/C): holds with probability 1-δ, too, and is far smaller
     joint, self-normalised   the same with √(β+Σw²) for √C, smaller still
 
-`s` is `bonus_scale`; 1 is what the paper's experiments use, and with less than 1 the guarantees are gone. The theory's
-coefficients depend on the number of samples through its epoch, ⌊log2(1+n)⌋: `kernelrl.theory.bonuses` makes a table of
-them, (epochs, H, 3), and `progress` says which row is in force. Compiled code takes a bonus as an integer code.
+`s` is `bonus_scale`; the paper's experiments have s = root = count = 1. With s below 1 the guarantees are gone. The
+theory's coefficients depend on the number of samples through its epoch, ⌊log2(1+n)⌋: `kernelrl.theory.bonuses` makes a
+table of them, (epochs, H, 3), and `progress` says which row is in force. Compiled code takes a bonus as a number, its
+code.
 """
 
 import math
@@ -21,13 +20,11 @@ import numpy as np
 from kernelrl.jit.compile import inner
 
 __all__ = [
-    "AS_RUN",
     "BONUSES",
     "FULL",
     "JOINT",
     "NONE",
     "SELF_NORMALISED",
-    "AsRun",
     "Full",
     "Joint",
     "Simplified",
@@ -43,25 +40,24 @@ __all__ = [
 ]
 
 # NONE, no bonus at all, plans the policy to deploy. From FULL on a table is used, from JOINT on Σwρ and Σw² besides C.
-SIMPLIFIED, AS_RUN, NONE, FULL, JOINT, SELF_NORMALISED = range(6)
-BONUSES = {"simplified": SIMPLIFIED, "as-run": AS_RUN, "full": FULL, "joint": SELF_NORMALISED}
+SIMPLIFIED, NONE, FULL, JOINT, SELF_NORMALISED = range(5)
+BONUSES = {"simplified": SIMPLIFIED, "full": FULL, "joint": SELF_NORMALISED}
 SAMPLES, EPOCH = range(2)
 
 
 @inner
-def bonus_factors(bonus, scale, beta, R):
-    """The factors of 1/√C and of 1/C where at most `R` can still be collected."""
-    if bonus == SIMPLIFIED:
-        return scale, scale * R
-    if bonus == AS_RUN:
-        return scale, (1.0 + beta) * R
-    return 0.0, 0.0
+def bonus_factors(settings, h):
+    """The factors of 1/√C and of 1/C in B_h, for a bonus without a table."""
+    if settings.bonus == NONE:
+        return 0.0, 0.0
+    by_root, by_count = settings.bonus_scale * settings.bonus_root, settings.bonus_scale * settings.bonus_count
+    return by_root, by_count * np.float64(settings.horizon - h)
 
 
 @inner
-def bonus_value(bonus, scale, beta, R, C):
-    """B at generalized count `C` where at most `R` can still be collected."""
-    by_root, by_count = bonus_factors(bonus, scale, beta, R)
+def bonus_value(settings, h, C):
+    """B_h of a bonus without a table at generalized count `C`."""
+    by_root, by_count = bonus_factors(settings, h)
     return by_root / math.sqrt(C) + by_count / C
 
 
@@ -111,30 +107,30 @@ def no_table(horizon):
 
 @dataclass(frozen=True)
 class Simplified:
-    """scale·(1/√C + R_h/C), as in the paper's experiments."""
+    """scale·(root/√C + count·R_h/C); with 1, 1 and 1 that of the paper's experiments.
 
+    `root` weighs what noise may add to an estimate, `count` what the regularization takes from it.
+    """
+
+    root: float = 1.0
+    count: float = 1.0
     scale: float = 1.0
 
     def __post_init__(self):
-        scale = float(self.scale)
-        if not (math.isfinite(scale) and scale >= 0.0):
-            raise ValueError(f"Simplified: scale must be a finite number of at least 0, got {self.scale!r}")
-        object.__setattr__(self, "scale", scale)
+        for name in ("root", "count", "scale"):
+            given = getattr(self, name)
+            try:
+                number = float(given)
+            except (TypeError, ValueError):
+                number = math.nan
+            if not (math.isfinite(number) and number >= 0.0):
+                raise ValueError(f"Simplified: {name} must be a finite number of at least 0, got {given!r}")
+            object.__setattr__(self, name, number)
 
     @property
     def code(self):
         """Its code."""
         return BONUSES["simplified"]
-
-
-@dataclass(frozen=True)
-class AsRun:
-    """The authors' program's: s/√C + (1+β)·R_h/C."""
-
-    @property
-    def code(self):
-        """Its code."""
-        return AS_RUN
 
 
 @dataclass(frozen=True)
@@ -203,10 +199,10 @@ def check_confidence(bonus):
 
 def bonus_object(bonus):
     """A bonus object from a name or an object."""
-    if isinstance(bonus, Simplified | AsRun | Full | Joint):
+    if isinstance(bonus, Simplified | Full | Joint):
         return bonus
     if isinstance(bonus, str) and bonus in BONUSES:
-        return {"simplified": Simplified, "as-run": AsRun, "full": Full, "joint": Joint}[bonus]()
+        return {"simplified": Simplified, "full": Full, "joint": Joint}[bonus]()
     raise ValueError(
         f"bonus: {bonus!r} is not known; use one of {', '.join(BONUSES)}, krl.bonuses.Simplified, krl.bonuses.Full or "
         "krl.bonuses.Joint"

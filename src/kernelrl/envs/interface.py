@@ -12,11 +12,11 @@ from kernelrl.jit.compile import generic
 __all__ = ["advance", "reset"]
 
 
-@generic
+@generic(required=True)
 def reset(env: Any, seed: Any, stream: Any, state: Any) -> None:
     """Begin an episode: seed `stream` (uint64[4]) with `seed` (int64) and write a start state into `state` (d,)."""
 
 
-@generic
+@generic(required=True)
 def advance(env: Any, stream: Any, state: Any, action: Any, next_state: Any) -> Any:
     """Take `action` (0 … A-1) in `state`, write `next_state` (d,) and return (reward, terminated, truncated)."""

@@ -8,7 +8,7 @@ algorithm, so both give the same numbers to the last bit.
 from typing import Any
 
 from kernelrl.envs.interface import advance, reset
-from kernelrl.episodes.verbs import begin_episode, choose, end_episode, has_room, observe, read_values
+from kernelrl.episodes.verbs import begin_episode, choose, has_room, read_values, turn
 from kernelrl.jit.compile import compiled, in_both
 from kernelrl.jit.stream import episode_seed
 
@@ -69,8 +69,9 @@ def run_episodes(
         values[k] = read_values(model, x, 0)
         total = 0.0
         steps = 0
+        a = choose(model, x, 0)
         for h in range(horizon):
-            a = int(choose(model, x, h))  # a float when Python calls it
+            a = int(a)  # a float when Python called compiled code
             reward, terminated, truncated = advance(env, stream, x, a, y)
             fault = fault_of(reward, terminated, y, box, limits)
             if fault != 0:
@@ -79,14 +80,14 @@ def run_episodes(
             if not limits[FLOOR] <= reward <= limits[CEILING]:
                 beyond[0] = min(beyond[0], reward)
                 beyond[1] = max(beyond[1], reward)
-            observe(model, x, a, reward, y, h, terminated)
             total += reward
             steps += 1
+            over = terminated or truncated or steps == horizon
+            a = turn(model, x, a, reward, y, h, terminated, over)
+            if over:
+                break
             for j in range(x.size):
                 x[j] = y[j]
-            if terminated or truncated:
-                break
-        end_episode(model)
         returns[k] = total
         lengths[k] = steps
         if beyond[0] <= beyond[1]:

@@ -2,7 +2,8 @@
 
 An algorithm is a NamedTuple ("model") of settings and arrays, and a function for each verb below. `state` and
 `next_state` are float64 (d,), `h` counts steps from 0, actions are 0 … A-1, rewards are raw, in the environment's
-units. Read-outs are in mapped units (see `kernelrl.stores.units`).
+units. Read-outs are in mapped units (see `kernelrl.stores.units`). `choose` and `observe` must be implemented; what the
+others do by default stands in their declarations, and a read-out that an algorithm does not have is NaN.
 The episode loop is (see `kernelrl.episodes.loop`)
 
     begin_episode(model)
@@ -15,14 +16,16 @@ The episode loop is (see `kernelrl.episodes.loop`)
 Arrays never grow inside compiled code. `has_room` tells whether one more episode fits; if not, Python calls the plain
 function `grow`, which returns a model with longer arrays.
 
-Compiled callers compile the verbs into themselves. Python's calls go through two compiled functions, `perform` for
-what learning needs and `read_at` for the read-outs, so that what the verbs share is compiled once and not once for each
-of them. `has_room` only compares sizes: Python runs it as it is.
+Compiled callers compile the verbs into themselves. Python's calls all go through one compiled function, `perform`, so
+that what the verbs share is compiled once and not once for each of them.
 """
+
+import math
 
 import numpy as np
 
-from kernelrl.jit.compile import compiled, generic, inner
+from kernelrl.jit.compile import compiled, compiled_as, generic, inner
+from kernelrl.jit.handles import Handle, hand_over
 from kernelrl.jit.stream import index_below
 
 __all__ = [
@@ -31,13 +34,13 @@ __all__ = [
     "READ_Q",
     "READ_VALUES",
     "begin_episode",
+    "check_model",
     "choose",
     "end_episode",
     "grow",
     "has_room",
     "largest",
     "observe",
-    "pick",
     "pick_largest",
     "read_bonuses",
     "read_counts",
@@ -45,44 +48,41 @@ __all__ = [
     "read_rows",
     "read_values",
     "rescaled",
+    "turn",
 ]
 
-BEGIN, CHOOSE, OBSERVE, END, VALUE = range(5)  # what `perform` does
-READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(4)  # what `read_at` does
+BEGIN, CHOOSE, OBSERVE, END, TURN, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
 NOTHING = np.zeros(0)
 
 
 def via_perform(verb):
-    """How Python calls a verb that takes at most a state and a step."""
+    """How Python calls a verb that takes at most a state, a step and an array to write to."""
 
-    def call(model, state=NOTHING, h=0):
-        return perform(model, verb, state, 0, 0.0, NOTHING, h, False)
-
-    return call
-
-
-def via_read(verb):
-    """How Python calls a verb that writes what it reads at one state."""
-
-    def call(model, state, h, out):
-        read_at(model, verb, state, 1, h, out)
+    def call(model, state=NOTHING, h=0, out=NOTHING):
+        return perform(hand_over(model), verb, state, 0, 0.0, NOTHING, h, False, False, out)
 
     return call
 
 
 def observe_from_python(model, state, action, reward, next_state, h, terminated):
     """How Python calls `observe`."""
-    perform(model, OBSERVE, state, action, reward, next_state, h, terminated)
+    perform(hand_over(model), OBSERVE, state, action, reward, next_state, h, terminated, False, NOTHING)
 
 
-@generic(interpreted=True)
+def has_room_from_python(model):
+    """How Python calls `has_room`, which it does far more often than the others: by an entry point of its own."""
+    return ask_for_room(hand_over(model))
+
+
+@generic(from_python=has_room_from_python)
 def has_room(model):
     """Whether the transitions of one more episode fit into the arrays."""
+    return True
 
 
-@generic
+@generic(required=True)
 def grow(model):
-    """A model with twice the room (plain Python, not compiled)."""
+    """A model with twice the room (plain Python, not compiled); needed where `has_room` may be False."""
 
 
 @generic
@@ -90,7 +90,9 @@ def rescaled(model, settings, keep):
     """The model with all its data under `settings`, whose units of reward are others (plain Python, not compiled).
 
     Values that only fall have `keep` times their distance from the cap; an algorithm that plans has planned again.
+    `settings` are None where the model has none.
     """
+    return model if settings is None else model._replace(settings=settings)
 
 
 @generic(from_python=via_perform(BEGIN))
@@ -98,12 +100,12 @@ def begin_episode(model):
     """Before an episode's first choice."""
 
 
-@generic(from_python=via_perform(CHOOSE))
+@generic(from_python=via_perform(CHOOSE), required=True)
 def choose(model, state, h):
     """The action the learning policy takes."""
 
 
-@generic(from_python=observe_from_python)
+@generic(from_python=observe_from_python, required=True)
 def observe(model, state, action, reward, next_state, h, terminated):
     """Take in one transition."""
 
@@ -113,29 +115,78 @@ def end_episode(model):
     """After an episode's last transition."""
 
 
-@generic(from_python=via_read(READ_Q))
+@generic(from_python=via_perform(READ_Q))
 def read_q(model, state, h, out):
     """Write the optimistic Q_h(state, ·) into `out` (A,), as the algorithm uses it to choose."""
+    for a in range(out.size):
+        out[a] = math.nan
 
 
-@generic(from_python=via_perform(VALUE))
+@generic(from_python=via_perform(READ_VALUES))
 def read_values(model, state, h):
     """The optimistic V_h(state)."""
+    return math.nan
 
 
-@generic(from_python=via_read(READ_COUNTS))
+@generic(from_python=via_perform(READ_COUNTS))
 def read_counts(model, state, h, out):
     """Write the generalized counts C_h(state, ·) into `out` (A,)."""
+    for a in range(out.size):
+        out[a] = math.nan
 
 
-@generic(from_python=via_read(READ_BONUSES))
+@generic(from_python=via_perform(READ_BONUSES))
 def read_bonuses(model, state, h, out):
     """Write the bonuses B_h(state, ·) into `out` (A,)."""
+    for a in range(out.size):
+        out[a] = math.nan
+
+
+def check_model(model):
+    """Raise TypeError, naming the verb, unless the model is a NamedTuple with all that it must implement."""
+    cls = type(model)
+    if not (isinstance(model, tuple) and hasattr(model, "_fields")):
+        raise TypeError(f"new_model must return a NamedTuple, the state of the algorithm, got {model!r:.200}")
+    for verb in (choose, observe, *([grow] if has_room.is_implemented(cls) else [])):
+        if not verb.is_implemented(cls):
+            how = f"{verb.__name__}.implement{'_plain' if verb is grow else ''}({cls.__name__})"
+            raise TypeError(f"{cls.__name__} does not implement {verb.__name__}: write a function for @krl.verbs.{how}")
+
+
+def turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over):
+    """`turn` in compiled callers."""
+    observe(model, state, action, reward, next_state, h, terminated)
+    if over:
+        end_episode(model)
+        return -1
+    return choose(model, next_state, h + 1)
+
+
+@compiled_as(turn_in_compiled_code)
+def turn(model, state, action, reward, next_state, h, terminated, over):
+    """Take in one transition and return the next action; if the episode is `over`, end it and return -1.
+
+    From Python that is one call: it costs as much as what most verbs do.
+    """
+    if isinstance(model, Handle):
+        return perform(model, TURN, state, action, reward, next_state, h, terminated, over, NOTHING)
+    return turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over)
 
 
 @compiled
-def perform(model, verb, state, action, reward, next_state, h, terminated):
-    """Do what the verb of that code does and return its result, if it has one, as a float."""
+def ask_for_room(model):
+    """`has_room` for Python."""
+    return has_room(model)
+
+
+@compiled
+def perform(model, verb, state, action, reward, next_state, h, terminated, over, out):
+    """Do what the verb of that code does and return its result, if it has one, as a float.
+
+    The verbs that read take any number of states in a row, and then their number as `action`.
+    """
+    if verb == TURN:
+        return np.float64(turn(model, state, action, reward, next_state, h, terminated, over))
     if verb == BEGIN:
         begin_episode(model)
     elif verb == CHOOSE:
@@ -145,30 +196,34 @@ def perform(model, verb, state, action, reward, next_state, h, terminated):
     elif verb == END:
         end_episode(model)
     else:
-        return read_values(model, state, h)
+        return read_at(model, verb, state, max(action, 1), h, out)
     return 0.0
 
 
-@compiled
+@inner
 def read_at(model, verb, states, n, h, out):
-    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,)."""
+    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,); return the last value if asked."""
     d, m = states.size // n, out.size // n
+    value = 0.0
     for i in range(n):
         x, entries = states[i * d : (i + 1) * d], out[i * m : (i + 1) * m]
         if verb == READ_Q:
             read_q(model, x, h, entries)
         elif verb == READ_VALUES:
-            entries[0] = read_values(model, x, h)
+            value = read_values(model, x, h)
+            entries[:] = value  # of none or one
         elif verb == READ_COUNTS:
             read_counts(model, x, h, entries)
         else:
             read_bonuses(model, x, h, entries)
+    return value
 
 
 def read_rows(model, verb, states, h, out):
     """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
     if len(states):
-        read_at(model, verb, states.reshape(-1), len(states), h, out.reshape(-1))
+        rows = states.reshape(-1)
+        perform(hand_over(model), verb, rows, len(states), 0.0, NOTHING, h, False, False, out.reshape(-1))
 
 
 @inner
@@ -197,15 +252,4 @@ def pick_largest(q, stream):
             if skip == 0:
                 return a
             skip -= 1
-    return choice
-
-
-@inner
-def pick(q, random_ties, stream):
-    """The index of the largest entry of `q` (A,), the lowest one of equals unless the stream is to tell them apart."""
-    if random_ties:
-        return pick_largest(q, stream)
-    choice = 0
-    for a in range(1, q.size):
-        choice = a if q[a] > q[choice] else choice
     return choice

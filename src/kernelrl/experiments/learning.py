@@ -84,7 +84,7 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
         agent, history = resume(job, entry, folder)
         env = build_environment(environment)
         warm(entry, environment)
-        agent._get_ready(env, job.seed)
+        agent.get_ready(env, job.seed)
         monitor = optimal_values(agent, entry, env)
         stored = read_json(folder / RUN)["episodes"]  # less than the agent has if it was killed between the two
         piece, saved = 1, time.monotonic()
@@ -115,8 +115,8 @@ def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.Dat
     if not (folder / AGENT).exists():
         return agent, empty_history(entry.monitor)
     agent = load_agent(folder / AGENT, trust=True)  # whose functions the experiment names
-    if agent._seed != job.seed:
-        raise StoreError(f"{folder / AGENT} is of seed {agent._seed}, which is not this run's")
+    if agent.seed != job.seed:
+        raise StoreError(f"{folder / AGENT} is of seed {agent.seed}, which is not this run's")
     return agent, read_history(folder / HISTORY, agent.episodes)
 
 
@@ -189,7 +189,7 @@ WARMED: set[Any] = set()  # in this process
 
 def compile_key(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Any:
     """What decides which machine code a started agent needs."""
-    return numba.typeof(agent._model), type(compiled_dynamics(env)), entry.monitor
+    return numba.typeof(agent.model), type(compiled_dynamics(env)), entry.monitor
 
 
 def warm(entry: AgentEntry, environment: Environment) -> None:
@@ -199,7 +199,7 @@ def warm(entry: AgentEntry, environment: Environment) -> None:
     compiled in this process.
     """
     agent, env = build_agent(entry), build_environment(environment)
-    agent._get_ready(env, 0)
+    agent.get_ready(env, 0)
     key = compile_key(agent, entry, env)
     if key not in WARMED:
         x = env.observation_space.sample()

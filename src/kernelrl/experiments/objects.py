@@ -138,8 +138,8 @@ def build_agent(entry: AgentEntry) -> Agent:
     try:
         cls = agent_class(entry.agent)
         for key in entry.others:
-            if key not in cls._hyper_parameters:
-                raise ValueError(no_such("hyper-parameter", key, cls._hyper_parameters))
+            if key not in cls.hyper_parameters:
+                raise ValueError(no_such("hyper-parameter", key, cls.hyper_parameters))
         values = {key: build_value(key, value) for key, value in entry.others.items()}
         if entry.preset is None:
             return cls(**values)
@@ -172,10 +172,10 @@ def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> C
             f"({error})"
         ) from error
     H = optimal.horizon
-    if agent._steps != H:
+    if agent.spaces.horizon != H:
         raise ExperimentError(
             f'agents "{entry.label}": monitor: the optimal values of {name} are those of episodes of {H} steps, and '
-            f"horizon is {agent._steps}; leave horizon or monitor out"
+            f"horizon is {agent.spaces.horizon}; leave horizon or monitor out"
         )
     return optimal.values
 
@@ -184,7 +184,7 @@ def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> 
     """All that decides what a run of a seed computes, as JSON; defaults of the agent included."""
     content = {
         "agent": entry.agent,
-        "hyper_parameters": {name: storage.encode(getattr(agent, name)) for name in agent._hyper_parameters},
+        "hyper_parameters": {name: storage.encode(getattr(agent, name)) for name in agent.hyper_parameters},
         "environment": {"id": environment.id, **environment.others},
         "monitor": entry.monitor,
     }

@@ -112,7 +112,7 @@ class Plan:
         for entry in experiment.agents:
             agent = build_agent(entry)
             try:
-                agent._get_ready(env, 0)
+                agent.get_ready(env, 0)
             except (TypeError, ValueError) as error:
                 raise ExperimentError(f'agents "{entry.label}": {error}') from error
             optimal_values(agent, entry, env)  # computed here once, and kept on disk for the workers

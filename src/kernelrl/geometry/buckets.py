@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.metrics import gap_squared, squared_distances
-from kernelrl.jit.compile import SUMS, in_both, inner
+from kernelrl.jit.compile import SUMS, compiled, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, indices_of, require
 
 __all__ = [
@@ -241,13 +241,13 @@ def lists_of(buckets):
     return lists
 
 
-@in_both
+@compiled
 def chunks_left(buckets):
     """How many chunks can still be taken into use."""
     return buckets.chain.shape[1] - buckets.used[0]
 
 
-@in_both
+@compiled
 def chunks_for(buckets, n):
     """How many chunks `n` more points can take into use at most."""
     return min(n, n // buckets.points.shape[2] + buckets.ends.shape[1] * (buckets.ends.shape[2] - 1))

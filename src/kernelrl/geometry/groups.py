@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelrl.geometry.buckets import lengthen
 from kernelrl.geometry.representatives import list_of
-from kernelrl.jit.compile import in_both, inner
+from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows_to_all
 
 __all__ = ["Groups", "group_room", "grow_groups", "new_groups", "renew_groups", "smooth"]
@@ -47,13 +47,13 @@ def new_groups(capacity, columns):
     )  # fmt: skip
 
 
-@in_both
+@compiled
 def entries_needed(near, number, coming):
     """How many entries the groups may need when `coming` representatives join `number` others."""
     return near.used[1] + 2 * coming * (number + coming)
 
 
-@in_both
+@inner
 def group_room(groups, near, number, coming):
     """Whether the lists have room when `coming` representatives join `number` others."""
     return groups.index.size >= entries_needed(near, number, coming)

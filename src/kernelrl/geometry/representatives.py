@@ -18,7 +18,7 @@ import numpy as np
 from kernelrl.geometry.buckets import AXIS, CELLS, cell_on, check_grid, lengthen, more, new_grid
 from kernelrl.geometry.kernels import kernel_weight
 from kernelrl.geometry.metrics import squared_distances
-from kernelrl.jit.compile import compiled, in_both, inner
+from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
 
 __all__ = [
@@ -121,7 +121,7 @@ def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=6
     )  # fmt: skip
 
 
-@in_both
+@compiled
 def entries_for(near, number, coming):
     """How many entries lists may need when `coming` representatives join `number` others.
 
@@ -157,13 +157,13 @@ def grow_representatives(reps, coming):
     )
 
 
-@in_both
+@inner
 def near_room(near, number, coming):
     """Whether `coming` more representatives fit into the lists."""
     return near.index.size - near.used[0] >= entries_for(near, number, coming)
 
 
-@in_both
+@compiled
 def representative_room(reps, coming):
     """Whether `coming` more representatives fit."""
     number = reps.number[0]

@@ -27,6 +27,8 @@ import numpy as np
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
+from kernelrl.jit.handles import Pointer
+
 __all__ = ["Ingredients", "UnknownError", "classes_of", "is_importable", "register"]
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,7 +111,7 @@ class Ingredients:
 
     def add_type(self, kind):
         """Write down a numba type."""
-        if isinstance(kind, types.BaseTuple):
+        if isinstance(kind, types.BaseTuple | Pointer):
             self.write(type(kind).__name__, len(kind.types))
             if hasattr(kind, "instance_class"):
                 self.add_class(kind.instance_class)

@@ -7,7 +7,8 @@ in, so a cached caller would go on using the old version of a function that anot
 
 `generic` declares a verb that many classes implement: one function, dispatched on the class of its first argument
 (a NamedTuple). From Python that is a dict look-up; from compiled code an `overload`, resolved while compiling, so a
-compiled caller is cached like any other and pays nothing per call.
+compiled caller is cached like any other and pays nothing per call. The body of the declaration is what a verb does for
+a class that does not implement it, unless an implementation is required.
 
 Everything here works with the JIT disabled (`NUMBA_DISABLE_JIT=1`), too.
 """
@@ -17,18 +18,22 @@ import hashlib
 import inspect
 import os
 import sys
+import typing
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import llvmlite
 import numba
 import numpy as np
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
 from kernelrl.jit import code_key
 from kernelrl.jit.code_cache import CodeCache, adopt
+from kernelrl.jit.handles import class_of
 from kernelrl.jit.inner_code import InnerCompiler
 
-__all__ = ["SUMS", "cache_dir", "compiled", "generic", "in_both", "inner", "keep"]
+__all__ = ["SUMS", "Verb", "cache_dir", "compiled", "compiled_as", "generic", "in_both", "inner", "keep"]
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +91,17 @@ inner = functools.partial(compiled, inner=True)
 
 def in_both(function):
     """A function that compiled code compiles into itself, and that Python runs as it is."""
-    return register_jitable(**OPTIONS, **INNER)(function)
+    return compiled_as(function)(function)
+
+
+def compiled_as(source):
+    """For a function of Python's: compiled callers compile `source` into themselves instead."""
+
+    def register(function):
+        overload(function, strict=False, jit_options={**OPTIONS, **INNER})(lambda *arguments, **more: source)
+        return function
+
+    return register
 
 
 def keep(function):
@@ -95,31 +110,70 @@ def keep(function):
         adopt([function], cache_dir())
 
 
-def generic(declaration=None, *, from_python=None, interpreted=False):
-    """Make a verb of a declaration.
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Verb(Protocol):
+    """What `generic` makes of a declaration."""
+
+    __name__: str
+
+    def __call__(self, first: Any, /, *rest: Any) -> Any:
+        """Do what is implemented for the class of the first argument."""
+
+    def implement(self, cls: type, inline: bool = False) -> Callable[[F], F]:
+        """Take a function that is compiled, for that class."""
+
+    def implement_plain(self, cls: type) -> Callable[[F], F]:
+        """Take a function for Python alone, for that class."""
+
+    def is_implemented(self, cls: type) -> bool:
+        """Whether there is a function for that class, besides the default."""
+
+
+@typing.overload
+def generic(declaration: Callable[..., Any]) -> Verb: ...
+
+
+@typing.overload
+def generic(*, from_python: Any = None, required: bool = False) -> Callable[[Callable[..., Any]], Verb]: ...
+
+
+def generic(declaration=None, *, from_python=None, required=False):
+    """Make a verb of a declaration, whose body is the default unless an implementation is `required`.
 
     `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class. It is
     compiled into compiled callers, and as an entry point when Python first calls it, unless Python's calls are to go
-    to `from_python` instead, or `interpreted` leaves the function to Python as it is, which is for verbs that do so
-    little that compiling them is not worth it. `@verb.implement_plain(cls)` takes a function for Python alone.
+    to `from_python` instead. `@verb.implement_plain(cls)` leaves a function to Python alone.
 
     With `inline=True` it is compiled into the very body of its callers. A call hands over every array of the model,
     which costs more than a verb that does little; one that does much is better called: that compiles far sooner.
     """
     if declaration is None:
-        return functools.partial(generic, from_python=from_python, interpreted=interpreted)
+        return functools.partial(generic, from_python=from_python, required=required)
     for_python, called, inlined = {}, {}, {}
+    routed = from_python is not None and not numba.config.DISABLE_JIT
 
     @functools.wraps(declaration)
     def verb(first, *rest):
-        return for_python[type(first)](first, *rest)
+        cls = class_of(first)
+        return (for_python.get(cls) or default(cls))(first, *rest)
+
+    def default(cls):
+        if required:
+            raise TypeError(f"{cls.__name__} does not implement {declaration.__name__}")
+        return from_python if routed else declaration
+
+    def find_called(cls):
+        is_default = not required and cls is not None and cls not in inlined
+        return called.get(cls, declaration if is_default else None)
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    for sources, options in ((called, {**OPTIONS, **INNER}), (inlined, {**OPTIONS, "forceinline": True})):
-        scope = {"sources": sources}
+    for find, options in ((find_called, {**OPTIONS, **INNER}), (inlined.get, {**OPTIONS, "forceinline": True})):
+        scope = {"find": find}
         exec(
-            f"def resolve({', '.join(names)}):\n    return sources.get(getattr({names[0]}, 'instance_class', None))",
+            f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))",
             scope,
         )
         overload(verb, strict=False, jit_options=options)(scope["resolve"])
@@ -128,12 +182,7 @@ def generic(declaration=None, *, from_python=None, interpreted=False):
         def register(function):
             code_key.register(cls, declaration.__qualname__, inline, function)
             (inlined if inline else called)[cls] = function
-            if interpreted:
-                for_python[cls] = function
-            elif from_python is not None and not numba.config.DISABLE_JIT:
-                for_python[cls] = from_python
-            else:
-                for_python[cls] = compiled(function)
+            for_python[cls] = from_python if routed else compiled(function)
             return function
 
         return register
@@ -147,4 +196,5 @@ def generic(declaration=None, *, from_python=None, interpreted=False):
 
     verb.implement = implement
     verb.implement_plain = implement_plain
+    verb.is_implemented = for_python.__contains__
     return verb

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.kernel_merged import KernelMerged, look_up, plan_now
+from kernelrl.algorithms.kernel_merged import KernelMerged, look_up
+from kernelrl.episodes.verbs import begin_episode
 from kernelrl.geometry.groups import smooth
 from kernelrl.geometry.representatives import list_of, square_to
 from kernelrl.jit.compile import compiled, inner
@@ -34,7 +35,8 @@ class CertifiedMerged(NamedTuple):
 
 def new_certified_merged(model):
     """Plan both; `model` must be a copy of its own, since its pending samples are taken in."""
-    plan_now(model)
+    model.plans[0] = 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
     W, T, Q = (np.zeros_like(model.merged.C[0]) for _ in range(3))
     plan_lower(model, W, T, np.zeros(len(Q)), Q)
     return CertifiedMerged(model, Q)
@@ -87,4 +89,4 @@ def bounds_at_merged(certified, u, out):
                 lowest = min(lowest, above[v, a] + slope)
                 lower = max(lower, certified.below[v, a] - slope)
         upper = max(upper, lowest)
-    out[0], out[1] = lower, min(upper, settings.caps[0])
+    out[0], out[1] = lower, min(upper, np.float64(settings.horizon))

@@ -131,7 +131,7 @@ def read_label(c: Curves, file: str, plane: Plane, most_steps: int) -> Maps:
     agents = [(snapshots[i][0], load_agent(run, snapshots[i][1])) for i in chosen]
     if not agents or agents[-1][0] != run.episodes:
         agents.append((run.episodes, run.agent()))
-    H, A = agents[-1][1]._steps, agents[-1][1]._actions
+    H, A = agents[-1][1].spaces.horizon, agents[-1][1].spaces.actions
     steps = spread(H, most_steps)
     names = [name for name in FIELDS if hasattr(agents[-1][1], READ_OUT[name])]
     fields = {name: np.full((len(agents), len(steps), *plane.inside.shape), np.nan) for name in names}
@@ -142,7 +142,7 @@ def read_label(c: Curves, file: str, plane: Plane, most_steps: int) -> Maps:
                 fields[name][e, s][plane.inside] = FIELDS[name](agent, plane.states[plane.inside.ravel()], h)
             if hasattr(agent, "partition"):
                 for a in range(A):
-                    found = agent.partition(h, a + agent._first_action)
+                    found = agent.partition(h, a + agent.spaces.first_action)
                     leaves[e, s, a] = Leaves(found.low, found.high, found.q_values)
     return Maps(c.label, file, run.seed, H, [episode for episode, _ in agents], steps, A, fields, leaves)
 
@@ -176,7 +176,7 @@ def read_bonus(agent: Any, states: Floats, h: int) -> Floats:
 
 def read_policy(agent: Any, states: Floats, h: int) -> Floats:
     """The deployed action, from 0."""
-    return np.asarray(agent._deployed_actions(agent._check_states(states), h), float)
+    return np.asarray(agent.deployed_actions(agent.spaces.check_states(states), h), float)
 
 
 FIELDS: dict[str, Callable[[Any, Floats, int], Floats]] = {

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen, more
-from kernelrl.jit.compile import SUMS, compiled, in_both, inner
+from kernelrl.jit.compile import SUMS, compiled, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
 from kernelrl.stores.units import after_end, mapped_sum
 
@@ -86,7 +86,7 @@ def grow_counts(counts):
     )
 
 
-@in_both
+@inner
 def blocks_left(counts):
     """How many more successors surely fit."""
     return counts.following.size - counts.number[0]
@@ -166,7 +166,7 @@ def expected(counts, b, V):
 
 def untried(optimism):
     """Q_h (H,) of a pair never tried. Nothing is known of it, so it is B_h(0), but no less than the cap."""
-    return np.maximum(optimism.cap[:-1], np.minimum(optimism.limit, optimism.root + optimism.share))
+    return np.maximum(optimism.cap[:-1], optimism.root + optimism.share)
 
 
 @inner
@@ -183,16 +183,15 @@ def targets(counts, units, optimism, p, h, V, q, minimum):
 
     With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
     """
-    share, limit = optimism.share[h], optimism.limit[h]
-    after = after_end(units, optimism.share.size, h)
+    share, after = optimism.share[h], after_end(units, optimism.share.size, h)
     best = 0.0
     for a in range(q.size):
         pair = counts.pairs[p + a]
         if pair[VISITS] == 0.0:
-            q[a] = max(optimism.cap[h], min(limit, optimism.root + share))
+            q[a] = max(optimism.cap[h], optimism.root + share)
         else:
             total = total_of(counts, units, p + a, after, V)
-            target = total * pair[INVERSE] + min(limit, pair[WIDTH] + share * pair[INVERSE])
+            target = total * pair[INVERSE] + (pair[WIDTH] + share * pair[INVERSE])
             q[a] = min(q[a], target) if minimum else target
         best = max(best, q[a])
     return best

@@ -58,7 +58,7 @@ def bonus_at(settings, h, C):
     """B_h at generalized count `C`, for a bonus that needs nothing else."""
     if settings.bonus >= FULL:
         return table_bonus(settings, h, C)
-    return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, settings.caps[h], C)
+    return bonus_value(settings, h, C)
 
 
 @inner

@@ -9,9 +9,6 @@ of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `trans
 P̂ is ever stored: V is first looked up for each pair v, then smoothed over the neighbours of u. Counts are raw, so a new
 representative sees all earlier samples at once, and a new bandwidth loses none.
 
-`hindsight=False` is what the authors' program does: a representative sees only samples that come after it. Then what
-it does not see is kept as (fractional) transitions of its own, `missing`, and subtracted from T.
-
 The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); nothing of that is done for others.
 
 `columns` is the number of actions rounded up to whole vectors.
@@ -23,7 +20,6 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.bonuses.smoothed import (
-    AS_RUN,
     FULL,
     JOINT,
     bonus_value,
@@ -39,29 +35,23 @@ from kernelrl.geometry.representatives import (
     START,
     Representatives,
     copy_place,
-    find,
     grow_representatives,
     list_of,
-    nearest,
     new_representatives,
     representative_room,
     reweigh,
     square_to,
 )
-from kernelrl.jit.compile import compiled, in_both, inner
+from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.jit.rows import COLUMNS, add_rows, padded
 from kernelrl.stores.samples import pool
 from kernelrl.stores.transitions import (
-    Missing,
     Transitions,
     blocks_left,
     count_transition,
-    grow_missing,
     grow_transitions,
     lengthen_transitions,
-    miss,
-    new_missing,
     new_transitions,
 )
 from kernelrl.stores.units import after_end, mapped_sum
@@ -76,11 +66,8 @@ __all__ = [
     "estimates_elsewhere",
     "grow_merged",
     "join",
-    "locate",
-    "lost_of",
     "lower_bonus_of",
     "merged_room",
-    "missing_entries",
     "new_merged",
     "note_start",
     "reading_bias",
@@ -97,20 +84,12 @@ MANY, TINY = 1e15, 1e-100  # no number of samples is above, no count C below
 class Merged(NamedTuple):
     """Representatives and what was seen at them."""
 
-    hindsight: bool
-    far_nearest: bool  # a state far from all representatives reads as the nearest one
     reps: Representatives
     transitions: Transitions
-    missing: Missing
     N: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # raw counts
     rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
     ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
     C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
-    # smoothed rewards, counts and ends that a representative does not see
-    lost: Annotated[np.ndarray, Field("3 pools U? Columns", fill=0)]
-    birth: Annotated[np.ndarray, Field("U", np.int64)]  # number of samples before it
-    # number of the latest sample of an action, from 1; 0: none
-    latest: Annotated[np.ndarray, Field("pools A", np.int64)]
     # SAMPLES counted; JOINED: number of representatives that C is kept for; STARTED: of starts
     clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""))]
     starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states, the latest ones in turn
@@ -120,17 +99,15 @@ class Merged(NamedTuple):
     moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
 
 
-def new_merged(settings, low, high, merge, limit, cone_reach, bounded, hindsight, far_nearest):
+def new_merged(settings, low, high, merge, limit, cone_reach, bounded):
     """Nothing seen yet, for embeddings in the box [low, high] (d,)."""
     reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
     pools, U, columns = 1 if settings.stationary else settings.horizon, capacity_of(reps), padded(settings.actions)
     check_memory((pools, U, columns))
     return Merged(
-        bool(hindsight), bool(far_nearest), reps, new_transitions(pools, U), new_missing(pools, U, columns),
+        reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
-        np.full((pools, U, columns), settings.beta), np.zeros((3, pools, 0 if hindsight else U, columns)),
-        np.zeros(U, np.int64),
-        np.zeros((pools, settings.actions), np.int64), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
+        np.full((pools, U, columns), settings.beta), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
         np.zeros((4, columns)), np.zeros((2 if settings.bonus >= JOINT else 0, pools, U, columns)),
     )  # fmt: skip
 
@@ -150,41 +127,19 @@ def grow_merged(merged, settings, samples, waiting=0):
     return merged._replace(
         reps=reps,
         transitions=grow_transitions(lengthen_transitions(merged.transitions, U), samples + waiting),
-        missing=grow_missing(merged.missing, U, missing_entries(merged, samples)),
         N=lengthen(merged.N, U, 1),
         rewards=lengthen(merged.rewards, U, 1),
         ended=lengthen(merged.ended, U, 1),
         C=lengthen(merged.C, U, 1, settings.beta),
-        lost=merged.lost if merged.hindsight else lengthen(merged.lost, U, 2),
-        birth=lengthen(merged.birth, U, 0),
         of=lengthen(merged.of, U, 0),
         moments=lengthen(merged.moments, U, 2),
     )
 
 
-@in_both
-def missing_entries(merged, samples):
-    """How many entries `missing` may need: each new representative may miss transitions to all of them."""
-    if merged.hindsight:
-        return 0
-    number, coming = merged.reps.number[0], 2 * samples
-    return (number + coming + COLUMNS) * (number + coming - merged.clock[JOINED]) * merged.C.shape[0]
-
-
-@in_both
+@inner
 def merged_room(merged, samples, waiting):
     """Whether `samples` more samples fit besides the `waiting` ones."""
-    fits = representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
-    return fits and merged.missing.y.size - merged.missing.used[0] >= missing_entries(merged, samples)
-
-
-@inner
-def locate(merged, space, u):
-    """The representative that the embedded state `u` reads as, or -1: itself."""
-    v = find(merged.reps, space, u)
-    if v < 0 and merged.far_nearest:
-        v = nearest(merged.reps, space, u)
-    return v
+    return representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
 
 
 @inner
@@ -200,7 +155,6 @@ def note_start(merged, u):
 def join(settings, merged, u):
     """Let representative `u`, the next that has not joined, take part: its C from the samples counted so far."""
     merged.clock[JOINED] = u + 1
-    merged.birth[u] = merged.clock[SAMPLES]
     near = merged.reps.weights
     columns = merged.C.shape[2]
     start, end = list_of(near, u)
@@ -210,16 +164,9 @@ def join(settings, merged, u):
         for j in range(start, end):
             v, w = near.index[j], near.amount[j]
             for c in range(columns):
-                if merged.hindsight:
-                    merged.C[p, u, c] += w * merged.N[p, v, c]
-                else:
-                    merged.lost[0, p, u, c] += w * merged.rewards[p, v, c]
-                    merged.lost[1, p, u, c] += w * merged.N[p, v, c]
-                    merged.lost[2, p, u, c] += w * merged.ended[p, v, c]
+                merged.C[p, u, c] += w * merged.N[p, v, c]
     if settings.bonus >= JOINT:
         join_moments(settings, merged, u)
-    if not merged.hindsight:
-        lose(merged, u)
 
 
 @inner
@@ -262,21 +209,11 @@ def clear(merged, u):
 
 
 @inner
-def lose(merged, u):
-    """All samples so far are missing at representative `u`."""
-    spread(merged, u)
-    for p in range(merged.C.shape[0]):
-        miss(merged.missing, merged.transitions, p, u, merged.reps.number[0], merged.of)
-    clear(merged, u)
-
-
-@inner
 def add_transition(settings, merged, h, v, a, reward, y, terminated):
     """Count a sample of step `h` at representative `v`; `y` is -1 where no value is planned for what follows."""
     p = pool(settings, h)
     near, joined = merged.reps.weights, merged.clock[JOINED]
     merged.clock[SAMPLES] += 1
-    merged.latest[p, a] = merged.clock[SAMPLES]
     merged.N[p, v, a] += 1.0
     merged.rewards[p, v, a] += reward
     if terminated:
@@ -306,17 +243,8 @@ def after_samples(settings, merged, h, W):
 
 
 @inner
-def lost_of(settings, merged, h, u, a):
-    """What `after_samples` counts, smoothed at `u`, that representative `u` does not see."""
-    lost, p = merged.lost, pool(settings, h)
-    after = after_end(settings.units, settings.horizon, h)
-    return mapped_sum(settings.units, lost[0, p, u, a], lost[1, p, u, a]) + after * lost[2, p, u, a]
-
-
-@inner
 def bonus_of(settings, merged, h, u, a, C):
     """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for a state that is none."""
-    R = settings.caps[h]
     if settings.bonus >= JOINT:
         p = pool(settings, h)
         D = merged.sums[2, a] if u < 0 else merged.moments[0, p, u, a]
@@ -324,11 +252,7 @@ def bonus_of(settings, merged, h, u, a, C):
         return joint_bonus(settings, h, C, D, W2)
     if settings.bonus == FULL:
         return table_bonus(settings, h, C)
-    if settings.bonus == AS_RUN:
-        p = pool(settings, h)
-        if merged.latest[p, a] == 0 or (u >= 0 and merged.latest[p, a] <= merged.birth[u]):
-            return R
-    return bonus_value(settings.bonus, settings.bonus_scale, settings.beta, R, C)
+    return bonus_value(settings, h, C)
 
 
 @inner

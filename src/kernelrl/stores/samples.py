@@ -16,7 +16,7 @@ import numpy as np
 from kernelrl.bonuses.smoothed import no_table
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.metrics import embed
-from kernelrl.jit.compile import in_both, inner
+from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
 from kernelrl.stores.units import Units, after_end, mapped
 
@@ -52,11 +52,12 @@ class Settings(NamedTuple):
     reach: float  # distance beyond which a weight cannot change a count in double precision
     compact: bool  # the kernel is zero beyond `reach`
     bonus: int
-    bonus_scale: float
+    bonus_scale: float  # factor of the bonus
+    bonus_root: float  # factors of 1/√C and of R_h/C in the simplified bonus
+    bonus_count: float
     stationary: bool
     interpolate: bool
     lipschitz: np.ndarray  # (H,) L_h
-    caps: np.ndarray  # (H,) R_h, what values are capped at
     replan: int
     units: Units
     space: Any
@@ -158,7 +159,7 @@ def append_sample(samples, u, action, reward, v, step, terminated):
     samples.number[0] = t + 1
 
 
-@in_both
+@compiled
 def sample_room(samples):
     """How many more transitions fit."""
     return samples.reward.size - samples.number[0]

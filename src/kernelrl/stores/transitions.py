@@ -7,9 +7,6 @@ all pairs that need it, with no look-up and no idle entry:
     W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
 
 `Flat` is a copy of the lists of one pool, one behind the other, for going through them many times.
-
-`Missing` are transitions that a representative u does not see, m(u, a, y), fixed when it is made: for each u a list of
-next states y, and with each a row of all actions.
 """
 
 from typing import Annotated, NamedTuple
@@ -17,33 +14,26 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import lengthen, more
-from kernelrl.jit.compile import in_both, inner
-from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
-from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, Rows, check_lists, checks
 
 __all__ = [
     "Flat",
-    "Missing",
     "Transitions",
     "blocks_left",
     "count_transition",
     "entries_of",
     "flatten",
     "grow_flat",
-    "grow_missing",
     "grow_transitions",
     "lengthen_transitions",
-    "miss",
     "new_flat",
-    "new_missing",
     "new_transitions",
     "pass_all_back",
     "pass_back",
-    "sum_missing",
 ]
 
 BLOCK = 16
-FAINT = 1e-16  # less than that of a transition is not counted as missing: it would not show
 FIRST, LAST = range(2)
 FOLLOWING, SIZE = range(2)
 
@@ -129,93 +119,7 @@ def grow_flat(flat, capacity, transitions):
     )
 
 
-class Missing(NamedTuple):
-    """What representatives do not see (see the module's docstring)."""
-
-    # first entry of a list and number of entries
-    span: Annotated[np.ndarray, Rows(*[Field("pools U", most="entries", fill=0)] * 2)]
-    y: Annotated[np.ndarray, Field("entries", np.int64, index="U", fill=0)]
-    index: Annotated[np.ndarray, Field("entries", np.uint32, index="entries")]  # 0, 1, 2, …
-    value: Annotated[np.ndarray, Field("entries", scratch=True)]  # V[y]
-    rows: Annotated[np.ndarray, Field("entries Columns", least=0, fill=0)]  # m
-    used: Annotated[np.ndarray, Field("1", np.int64, counts="entries")]
-
-
-@checks(Missing)
-def check_missing(where, missing):
-    """Lists within what is in use, in whole steps of `add_rows`."""
-    (start, number), used = missing.span, missing.used[0]
-    require((start + number <= used).all(), f"{where}span", "a list ends behind the last entry")
-    whole = (start % SUMS_AT_ONCE == 0).all() and used % SUMS_AT_ONCE == 0
-    require(whole, f"{where}span", f"a list does not take whole steps of {SUMS_AT_ONCE}")
-    order = np.arange(missing.index.size)
-    require(np.array_equal(missing.index, order), f"{where}index", "it is not 0, 1, 2, …")
-
-
-def new_missing(pools, capacity, columns):
-    """Nothing is missing yet."""
-    nothing = np.zeros((2, pools, capacity), np.int64)
-    return Missing(
-        nothing, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0), np.zeros((0, columns)),
-        np.zeros(1, np.int64),
-    )  # fmt: skip
-
-
-def grow_missing(missing, capacity, coming):
-    """The same lists for `capacity` representatives, with room for `coming` more entries."""
-    entries = missing.y.size
-    if missing.used[0] + coming > entries:
-        entries = more(int(missing.used[0]) + coming)
-    return missing._replace(
-        span=lengthen(missing.span, capacity, 2),
-        y=lengthen(missing.y, entries, 0),
-        index=np.arange(entries, dtype=np.uint32),
-        value=lengthen(missing.value, entries, 0),
-        rows=lengthen(missing.rows, entries, 0),
-    )
-
-
 @inner
-def miss(missing, transitions, p, u, U, weights):
-    """All transitions so far are missing at `u`, with these weights (U,); entries fill whole steps of `add_rows`."""
-    chain, columns = transitions.chain, missing.rows.shape[1]
-    first = missing.used[0]
-    end = first
-    for y in range(U):
-        met = False
-        block = transitions.ends[FIRST, p, y]
-        while block >= 0:
-            for i in range(chain[SIZE, block]):
-                pair = np.int64(transitions.pair[block, i])
-                amount = weights[pair // columns] * transitions.count[block, i]
-                if amount > FAINT:
-                    met = True
-                    missing.rows[end, pair % columns] += amount
-            block = chain[FOLLOWING, block]
-        if met:
-            missing.y[end] = y
-            end += 1
-    missing.span[0, p, u], missing.span[1, p, u] = first, end - first
-    missing.used[0] = first + padded_entries(end - first)
-
-
-@inner
-def padded_entries(number):
-    """`number` rounded up to whole steps of `add_rows`."""
-    return (number + (SUMS_AT_ONCE - 1)) & -SUMS_AT_ONCE
-
-
-@inner
-def sum_missing(missing, p, u, V, out):
-    """out[u] = Σ_y m(u, ·, y)·V[y]; `out` is (U, columns)."""
-    start, count = missing.span[0, p, u], missing.span[1, p, u]
-    for j in range(start, start + count):
-        missing.value[j] = V[missing.y[j]]
-    for column in range(0, out.shape[1], COLUMNS):
-        add_rows(missing.value, missing.index, start, count, missing.rows, column, out, u)
-
-
-@in_both
 def blocks_left(transitions):
     """How many blocks can still be taken into use."""
     return transitions.chain.shape[1] - transitions.used[0]

@@ -1,0 +1,40 @@
+"""What is written of an agent: hyper-parameters, its state besides the model, and the model's arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from kernelrl.agents import storage
+
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+
+__all__ = ["save", "state_of"]
+
+
+def save(agent: Agent, path: str | os.PathLike[str]) -> None:
+    """Write the agent to one file."""
+    from kernelrl import __version__
+
+    header: dict[str, Any] = {
+        "version": __version__,
+        "agent": type(agent).__name__,
+        "hyper_parameters": {name: storage.encode(getattr(agent, name)) for name in agent.hyper_parameters},
+    }
+    if agent.model is not None:
+        header["started"] = state_of(agent)
+    storage.write_file(path, header, dict(storage.arrays_of(agent.model)) if agent.model is not None else {})
+
+
+def state_of(agent: Agent) -> dict[str, Any]:
+    """All of the state but the model's arrays, as JSON."""
+    spaces, rewards = agent.spaces, agent.rewards
+    return {
+        "low": [str(bound) for bound in spaces.low], "high": [str(bound) for bound in spaces.high],
+        "shape": list(spaces.shape), "discrete": spaces.discrete, "actions": spaces.actions,
+        "first_action": spaces.first_action, "horizon": spaces.horizon, "seed": agent.seed,
+        "episodes": agent.episodes,
+        "reward_range": [rewards.low, rewards.high, rewards.empty], "beyond": agent.outside,
+        **agent.to_store(),
+    }  # fmt: skip

@@ -1,0 +1,178 @@
+"""The states, actions and steps of one problem, and the checks of what comes in from outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents.checks import as_whole, whole_number
+
+__all__ = ["Spaces"]
+
+Floats = npt.NDArray[np.float64]
+NARROWEST, FARTHEST = 1e-100, 1e290  # an axis that is narrower cannot be divided, nor one that ends farther away
+
+
+@dataclass(frozen=True, eq=False)
+class Spaces:
+    """What an agent was started for: a box of states, actions counted from 0 inside, and a number of steps."""
+
+    low: Floats
+    """(d,) the lowest state; of a Discrete space (1,) the first one."""
+    high: Floats
+    """(d,) the highest state."""
+    shape: tuple[int, ...]
+    """The shape of a state as the environment has it."""
+    discrete: bool
+    """Whether the states are the whole numbers from low[0] to high[0]."""
+    actions: int
+    """A, how many actions there are."""
+    first_action: int
+    """What the environment calls the action that is 0 inside."""
+    horizon: int
+    """H, the number of steps of an episode."""
+
+    @classmethod
+    def of(
+        cls, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int, takes_discrete: bool
+    ) -> Spaces:
+        """The spaces as `Agent.start` is given them, or an error that says what will not do."""
+        discrete = isinstance(observation_space, gym.spaces.Discrete) and takes_discrete
+        if not (discrete or isinstance(observation_space, gym.spaces.Box)):
+            other = " or a Discrete space" if takes_discrete else ""
+            raise TypeError(f"observation_space must be a gymnasium Box of states{other}, got {observation_space}")
+        if not isinstance(action_space, gym.spaces.Discrete):
+            raise TypeError(
+                f"action_space must be gymnasium's Discrete, got {action_space}; discretise others with a wrapper"
+            )
+        if isinstance(observation_space, gym.spaces.Box):
+            check_box(observation_space)
+        horizon = whole_number("horizon", horizon, 1)
+        low, high, shape = bounds_of(observation_space)
+        return cls(low, high, shape, discrete, int(action_space.n), int(action_space.start), horizon)
+
+    @cached_property
+    def slack(self) -> Floats:
+        """(d,) how far a state may lie outside: float32's rounding of a bound is not an escape from the box."""
+        rounded = np.isfinite(self.low) & np.isfinite(self.high) & (not self.discrete)
+        widest = np.maximum(abs(self.low), abs(self.high))
+        return np.nan_to_num(np.where(rounded, 2.0 * spacing32(widest), 0))
+
+    @property
+    def dimensions(self) -> int:
+        """d, the number of coordinates of a state."""
+        return int(self.low.size)
+
+    def finite_box(self) -> Floats:
+        """(2, d) the lowest and the highest state, as finite numbers."""
+        return np.clip([self.low, self.high], -1e300, 1e300)
+
+    def check_same(self, env: gym.Env[Any, Any]) -> None:
+        """Raise ValueError unless these are the spaces of `env`."""
+        space, actions = env.observation_space, env.action_space
+        same_kind = isinstance(space, gym.spaces.Discrete if self.discrete else gym.spaces.Box)
+        low, high, shape = bounds_of(space) if same_kind else (self.low, self.high, None)
+        if not (shape == self.shape and np.array_equal(low, self.low) and np.array_equal(high, self.high)):
+            raise ValueError(f"env: its states are {space}, which is not what this agent was started with")
+        mine = self.actions, self.first_action
+        if not (isinstance(actions, gym.spaces.Discrete) and (int(actions.n), int(actions.start)) == mine):
+            raise ValueError(f"env: its actions are {actions}, which is not what this agent was started with")
+
+    def check_step(self, step: int) -> int:
+        """The step, from 0, as an int."""
+        h = as_whole(step)
+        if h is None or not 0 <= h < self.horizon:
+            raise ValueError(f"step must be one of 0 … {self.horizon - 1}, got {step!r}")
+        return h
+
+    def check_action(self, action: int) -> int:
+        """The action counted from 0."""
+        a = as_whole(action)
+        first, last = self.first_action, self.first_action + self.actions - 1
+        if a is None or not first <= a <= last:
+            raise ValueError(f"action must be one of {first} … {last}, got {action!r}")
+        return a - first
+
+    def check_state(self, name: str, state: npt.ArrayLike) -> Floats:
+        """The state as float64 (d,), clipped by float32's rounding at most."""
+        try:
+            x = np.asarray(state, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be an array of numbers of shape {self.shape}, got {state!r}") from None
+        if x.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}, got shape {x.shape}")
+        checked: Floats = self.check_states(x[None], name)[0]
+        return checked
+
+    def check_states(self, states: npt.ArrayLike, name: str = "states") -> Floats:
+        """States (n, …) as float64 (n, d)."""
+        try:
+            x = np.asarray(states, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must be an array of numbers, one state a row, got {states!r}") from None
+        if x.shape[1:] != self.shape or x.ndim == 0:
+            raise ValueError(f"{name} must have shape ({', '.join(map(str, ('n', *self.shape)))}), got shape {x.shape}")
+        x = np.ascontiguousarray(x.reshape(len(x), self.low.size))
+        if not np.isfinite(x).all():
+            raise ValueError(f"{name} must be finite, got {x[~np.isfinite(x).all(axis=1)][0]}")
+        if self.discrete and not ((x >= self.low) & (x <= self.high) & (x == np.floor(x))).all():
+            raise ValueError(f"{name} must be among {self.low[0]:.0f} … {self.high[0]:.0f}, got {states!r}")
+        outside = (x < self.low - self.slack) | (x > self.high + self.slack)
+        if outside.any():
+            raise ValueError(
+                f"{name} must lie in the box from {self.low} to {self.high}, got {x[outside.any(axis=1)][0]}"
+            )
+        return np.clip(x, self.low, self.high)
+
+    def state_error(self, name: str, state: Floats) -> ValueError:
+        """The error for a state that is no number or outside the box."""
+        try:
+            self.check_states(state.reshape(1, *self.shape), name)
+        except ValueError as error:
+            return error
+        return ValueError(f"{name} must lie in the box from {self.low} to {self.high}, got {state}")
+
+
+def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
+    """The lowest and the highest state, both (d,), and the shape of a state; one of a Discrete space is a number."""
+    if isinstance(space, gym.spaces.Discrete):
+        first, last = float(space.start), float(space.start + space.n - 1)
+        return np.array([first]), np.array([last]), ()
+    low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
+    return low, high, space.shape
+
+
+def check_box(space: gym.spaces.Box) -> None:
+    """Refuse a Box that no agent can work in."""
+    if space.low.size == 0:
+        raise ValueError(f"observation_space: states must have at least one coordinate, got {space}")
+    low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
+    with np.errstate(over="ignore", invalid="ignore"):
+        wrong = ~(low <= high) | (low == np.inf) | (high == -np.inf)
+        narrow = (high > low) & (high - low < NARROWEST)
+    if wrong.any():
+        raise ValueError(f"observation_space: axis {int(np.argmax(wrong))} holds no number, got {space}")
+    far = np.isfinite(low) & (abs(low) > FARTHEST) | np.isfinite(high) & (abs(high) > FARTHEST)
+    if far.any():
+        j = int(np.argmax(far))
+        raise ValueError(
+            f"observation_space: axis {j} reaches from {low[j]:g} to {high[j]:g}; give bounds below {FARTHEST:g}, or "
+            "infinite ones"
+        )
+    if narrow.any():
+        j = int(np.argmax(narrow))
+        raise ValueError(
+            f"observation_space: axis {j} is only {high[j] - low[j]:g} wide, which cannot be divided; rescale it with "
+            "gymnasium.wrappers.RescaleObservation"
+        )
+
+
+def spacing32(values: Floats) -> Floats:
+    """The distance between neighbouring float32 numbers at `values`."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    return np.spacing(np.clip(finite, 1e-30, 1e38).astype(np.float32)).astype(np.float64)

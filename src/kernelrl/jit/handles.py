@@ -1,0 +1,140 @@
+"""Models handed over to compiled code as one address.
+
+A model is a NamedTuple of dozens of arrays, and numba passes each part of each array as an argument of its own, to
+every function on the way. That is most of what compiling costs, and of what a call from Python costs. A `Handle` lays
+the model out in memory as numba has arrays and numbers, and compiled code receives the address: `model.field` works as
+always, and the field is loaded when it is named. A NamedTuple inside the model is part of the same memory.
+
+Compiled code cannot replace a field. Python does (`_replace`), and then the new model needs a new handle. What arrays
+hold may change, of course.
+
+With the JIT disabled `hand_over` returns the model itself.
+"""
+
+import hashlib
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import (
+    NativeValue,
+    infer_getattr,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+__all__ = ["Handle", "Pointer", "class_of", "hand_over"]
+
+
+class Pointer(types.Type):
+    """The type of a NamedTuple in memory: its class, and (name, offset in bytes, type) of its fields.
+
+    Its name, of which numba makes the names of machine code, has the class's identity in it: there may be two classes
+    of one name in a process.
+    """
+
+    def __init__(self, cls, fields):
+        self.instance_class, self.fields = cls, fields
+        self.places = {name: (offset, kind) for name, offset, kind in fields}
+        layout = hashlib.sha256(repr(fields).encode()).hexdigest()[:12]
+        super().__init__(name=f"Pointer({cls.__name__} {id(cls):x} {layout})")
+
+    @property
+    def key(self):
+        """What makes two of these types equal."""
+        return self.instance_class, self.fields
+
+    @property
+    def types(self):
+        """The types of the fields."""
+        return tuple(kind for _, _, kind in self.fields)
+
+
+register_model(Pointer)(models.OpaqueModel)
+
+
+@infer_getattr
+class PointerFields(AttributeTemplate):
+    """The type of `model.field`."""
+
+    key = Pointer
+
+    def generic_resolve(self, kind, field):
+        """The type of the field, or None if there is no such field."""
+        return kind.places.get(field, (0, None))[1]
+
+
+@lower_getattr_generic(Pointer)
+def load_field(context, builder, kind, address, field):
+    """Load a field. Nothing changes it while compiled code runs, so LLVM may load it once and keep it."""
+    offset, of = kind.places[field]
+    place = builder.gep(address, [context.get_constant(types.intp, offset)])
+    if isinstance(of, Pointer):
+        return place
+    data = context.data_model_manager[of]
+    loaded = builder.load(builder.bitcast(place, data.get_data_type().as_pointer()))
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return data.from_data(builder, loaded)
+
+
+class Handle:
+    """A model laid out in memory. It keeps the model, and with it the arrays, alive."""
+
+    __slots__ = ("_numba_type_", "address", "cls", "memory", "model")
+
+    def __init__(self, model):
+        words = []
+        self.model, self.cls = model, type(model)
+        self._numba_type_ = lay_out(model, words)
+        self.memory = np.array(words, np.uint64)
+        self.address = self.memory.ctypes.data
+
+
+def lay_out(part, words):
+    """Append the 64-bit words of a NamedTuple to `words`, and return its type."""
+    start, fields = len(words), []
+    for name, value in zip(part._fields, part, strict=True):
+        offset = 8 * (len(words) - start)
+        if hasattr(value, "_fields"):
+            fields.append((name, offset, lay_out(value, words)))
+            continue
+        fields.append((name, offset, numba.typeof(value)))
+        if isinstance(value, np.ndarray):  # in the order of numba's own array structure; there is no owner to count
+            words += [0, 0, value.size, value.itemsize, value.ctypes.data]
+            words += [int(np.int64(number).view(np.uint64)) for number in (*value.shape, *value.strides)]
+        elif isinstance(value, bool | int | float | np.bool_ | np.int64):
+            number = np.float64(value) if isinstance(value, float) else np.int64(value)
+            words.append(int(number.view(np.uint64)))
+        else:
+            kind = type(part).__name__
+            raise TypeError(f"{kind}.{name}: a model holds arrays, numbers and NamedTuples, got {value!r}")
+    return Pointer(type(part), tuple(fields))
+
+
+@typeof_impl.register(Handle)
+def typeof_handle(handle, context):
+    """The type that was made with the handle."""
+    return handle._numba_type_
+
+
+@unbox(Pointer)
+def unbox_handle(kind, handle, c):
+    """Python's handle becomes its address."""
+    number = c.pyapi.object_getattr_string(handle, "address")
+    address = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
+    return NativeValue(address)
+
+
+def hand_over(model):
+    """The model as compiled entry points take it; a handle is returned as it is."""
+    return model if numba.config.DISABLE_JIT or isinstance(model, Handle) else Handle(model)
+
+
+def class_of(model):
+    """The class of a model, handed over or not."""
+    return model.cls if isinstance(model, Handle) else type(model)
