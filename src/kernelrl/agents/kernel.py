@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from typing import Any, ClassVar
 
@@ -34,6 +33,7 @@ from kernelrl.agents.guarantees import (
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, with_merged
 from kernelrl.bonuses.smoothed import FULL, NONE, bonus_object
+from kernelrl.console import tracked
 from kernelrl.episodes import verbs as interface
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import embed, resolve_metric
@@ -376,9 +376,6 @@ class KernelAgent(Agent, abstract=True):
         return policy_gap(self, as_environment(env), episodes, seed, delta)
 
     def _certify(self) -> Certified | CertifiedMerged:
-        from rich.console import Console
-        from rich.progress import track
-
         if isinstance(self.lipschitz, tuple) and self._has_terminated():
             raise ValueError(
                 "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
@@ -392,10 +389,10 @@ class KernelAgent(Agent, abstract=True):
         samples = self.model.samples
         number = int(samples.number[0])
         if self._certified is None or self._certified[0] != number:
-            quiet = not sys.stderr.isatty() or number * self.spaces.horizon < 20_000
+            quiet = number * self.spaces.horizon < 20_000
             certified = certify(
                 self.model.settings, samples, self._box, self._cells(self.model.settings)[0],
-                lambda work: track(work, "Planning the certificate", console=Console(stderr=True), disable=quiet),
+                lambda work: tracked(work, "Planning the certificate", quiet),
             )  # fmt: skip
             self._certified = number, certified
         return self._certified[1]
@@ -502,11 +499,8 @@ def reach_of_cones(settings: Settings) -> float:
 
 def plan_all(deployed: Deployed, number: int) -> None:
     """Plan the deployed policy, with a bar on a terminal if that takes long."""
-    from rich.console import Console
-    from rich.progress import track
-
     block = 1000
     work = [(h, t) for h in range(deployed.settings.horizon - 1, 0, -1) for t in range(0, number, block)]
-    quiet = not sys.stderr.isatty() or number * deployed.settings.horizon < 100_000
-    for h, t in track(work, "Planning the policy to deploy", console=Console(stderr=True), disable=quiet):
+    quiet = number * deployed.settings.horizon < 100_000
+    for h, t in tracked(work, "Planning the policy to deploy", quiet):
         plan_deployed(deployed, h, t, min(number, t + block))

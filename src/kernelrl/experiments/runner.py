@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kernelrl import console
 from kernelrl.agents.files import write_json
 from kernelrl.experiments.config import Experiment, ExperimentError, read_experiment
-from kernelrl.experiments.display import Display
 from kernelrl.experiments.engine import Engine, Task
 from kernelrl.experiments.learning import Job, compile_key, record, snapshot_episodes
 from kernelrl.experiments.local import LocalEngine
@@ -216,7 +216,7 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
             except StoreError as error:
                 result.failed[entry.label, seed] = f"{error}; remove {begun.path} to begin this run again"
                 result.unreadable.add((entry.label, seed))
-                print(f"{job.name}: {result.failed[entry.label, seed]}", file=sys.stderr)
+                console.say(f"{job.name}: {result.failed[entry.label, seed]}")
     return jobs
 
 
@@ -289,7 +289,7 @@ def drive(engine: Engine, jobs: list[Job], plan: Plan, result: Result) -> None:
     different = list({plan.kinds[job.label]: job for job in reversed(jobs)}.values())
     done = {f"{job.label}, seed {job.seed}": 0 for job in jobs}
     kinds = plan.kinds
-    with Stopping() as stopping, Display(jobs, done) as display:
+    with Stopping() as stopping, console.Runs(jobs, done) as display:
         try:
             if warm_tasks := engine.warm_tasks(different):
                 agents = ", ".join(sorted({job.agent["agent"] for job in different}))
@@ -310,7 +310,12 @@ class Driver:
     """
 
     def __init__(
-        self, engine: Engine, display: Display, stopping: Stopping, result: Result, kinds: dict[str, Any] | None = None
+        self,
+        engine: Engine,
+        display: console.Runs,
+        stopping: Stopping,
+        result: Result,
+        kinds: dict[str, Any] | None = None,
     ) -> None:
         self._engine, self._display, self._stopping, self._result = engine, display, stopping, result
         self._kinds = kinds or {}

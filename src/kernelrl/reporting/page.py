@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import string
-import sys
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kernelrl.agents.files import replacing
+from kernelrl.console import Status
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
 from kernelrl.reporting.drawing import save_all
@@ -54,31 +54,6 @@ def report_of(store: Any, out: Path) -> Path:
         with replacing(out / NAME) as file:
             file.write(text.encode())
     return out / NAME
-
-
-class Status:
-    """A line on standard error, on a terminal, that says what is being done."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._status = Console(stderr=True).status("") if sys.stderr.isatty() else None
-
-    def __enter__(self) -> Status:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, text: str) -> None:
-        """Show `text`."""
-        if self._status is not None:
-            from rich.markup import escape as plain
-
-            self._status.update(f"{plain(text)} …")
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
