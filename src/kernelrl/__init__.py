@@ -18,49 +18,64 @@ if TYPE_CHECKING:
     from kernelrl.agents.history import History
     from kernelrl.agents.loading import load
     from kernelrl.agents.public import GreedyKernelUCBVI, KernelUCBVI, RandomAgent
+    from kernelrl.agents.spaces import Spaces
+    from kernelrl.episodes import verbs as verbs
+    from kernelrl.geometry import grid as grid
     from kernelrl.geometry import kernels as kernels
     from kernelrl.geometry import metrics as metrics
+    from kernelrl.jit.fields import Field
+    from kernelrl.stores import units as units
 
 __version__ = "0.1.0"
 __all__ = [
     "UCBVI",
     "AdaptiveQL",
     "Agent",
+    "Field",
     "GreedyKernelUCBVI",
     "GreedyUCBVI",
     "History",
     "KernelUCBVI",
     "OptQL",
     "RandomAgent",
+    "Spaces",
     "bonuses",
     "envs",
+    "grid",
     "kernels",
     "load",
     "metrics",
     "presets",
     "schedules",
     "theory",
+    "units",
+    "verbs",
 ]
 
 _WHERE = {
     "AdaptiveQL": "kernelrl.agents.grid",
     "Agent": "kernelrl.agents.base",
+    "Field": "kernelrl.jit.fields",
     "GreedyKernelUCBVI": "kernelrl.agents.public",
     "GreedyUCBVI": "kernelrl.agents.grid",
     "History": "kernelrl.agents.history",
     "KernelUCBVI": "kernelrl.agents.public",
     "OptQL": "kernelrl.agents.grid",
     "RandomAgent": "kernelrl.agents.public",
+    "Spaces": "kernelrl.agents.spaces",
     "UCBVI": "kernelrl.agents.grid",
     "load": "kernelrl.agents.loading",
 }
 _MODULES = {
     "bonuses": "kernelrl.bonuses",
+    "grid": "kernelrl.geometry.grid",
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",
     "presets": "kernelrl.agents.presets",
     "schedules": "kernelrl.agents.schedules",
     "theory": "kernelrl.theory",
+    "units": "kernelrl.stores.units",
+    "verbs": "kernelrl.episodes.verbs",
 }
 
 _register()

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numba.core import event
 
-from kernelrl.jit.code_cache import CodeCache
+from kernelrl.jit.code_cache import cache_of
 
 __all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "tracked"]
 
@@ -210,8 +210,8 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
 
 def how_often(event: Any) -> str:
     """Whether what is being compiled is kept and, if not, why."""
-    cache = event.data["dispatcher"]._cache
-    if not isinstance(cache, CodeCache):
+    cache = cache_of(event.data["dispatcher"])
+    if cache is None:
         return "in each process again"
     unknown = cache.why_not_kept(tuple(event.data["args"]))
     if unknown:

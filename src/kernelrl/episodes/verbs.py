@@ -21,6 +21,7 @@ that what the verbs share is compiled once and not once for each of them.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -142,7 +143,7 @@ def read_bonuses(model, state, h, out):
         out[a] = math.nan
 
 
-def check_model(model):
+def check_model(model: Any) -> None:
     """Raise TypeError, naming the verb, unless the model is a NamedTuple with all that it must implement."""
     cls = type(model)
     if not (isinstance(model, tuple) and hasattr(model, "_fields")):
@@ -219,7 +220,7 @@ def read_at(model, verb, states, n, h, out):
     return value
 
 
-def read_rows(model, verb, states, h, out):
+def read_rows(model: Any, verb: int, states: Any, h: int, out: Any) -> None:
     """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
     if len(states):
         rows = states.reshape(-1)
@@ -227,7 +228,7 @@ def read_rows(model, verb, states, h, out):
 
 
 @inner
-def largest(q):
+def largest(q: Any) -> Any:
     """max(q)."""
     best = q[0]
     for a in range(1, q.size):
@@ -236,7 +237,7 @@ def largest(q):
 
 
 @inner
-def pick_largest(q, stream):
+def pick_largest(q: Any, stream: Any) -> Any:
     """The index of the largest entry of `q` (A,); equals are told apart by the stream, which is used only then."""
     best, choice, ties = q[0], 0, 1
     for a in range(1, q.size):

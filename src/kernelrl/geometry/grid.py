@@ -6,7 +6,7 @@ so a cell holds its lower faces, and the last one of an axis its upper face, too
 running fastest. A Discrete space of n states is a grid of one axis with cells of width 1.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Grid(NamedTuple):
 
 
 @compiled
-def cell_of(grid, state):
+def cell_of(grid: Any, state: Any) -> Any:
     """I(state), for a state (d,) of the box."""
     cell = 0
     for j in range(state.size):
@@ -37,7 +37,7 @@ def cell_of(grid, state):
     return cell
 
 
-def check_bins(bins):
+def check_bins(bins: Any) -> int | tuple[int, ...] | None:
     """`bins` as an int or a tuple of ints, or None, or an error that names it."""
     if bins is None:
         return None
@@ -50,7 +50,7 @@ def check_bins(bins):
     return int(numbers) if numbers.ndim == 0 else tuple(int(n) for n in numbers)
 
 
-def check_bounded(low, high, what):
+def check_bounded(low: np.ndarray, high: np.ndarray, what: str) -> None:
     """An error unless the box [low, high] (d,) has an end in every direction, so that it can be divided."""
     with np.errstate(over="ignore"):
         bounded = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low)
@@ -63,7 +63,7 @@ def check_bounded(low, high, what):
         )
 
 
-def check_size(cells, actions, horizon):
+def check_size(cells: int, actions: int, horizon: int) -> None:
     """Raise MemoryError if tables of steps · cells · actions do not fit into memory."""
     asked, available = BYTES * cells * actions * horizon, available_memory()
     if asked > available:
@@ -73,7 +73,7 @@ def check_size(cells, actions, horizon):
         )
 
 
-def box_grid(bins, low, high):
+def box_grid(bins: int | tuple[int, ...] | None, low: np.ndarray, high: np.ndarray) -> Grid:
     """`bins` cells (an int or one for each axis) over the box [low, high] (d,)."""
     if isinstance(bins, tuple) and len(bins) != low.size:
         raise ValueError(f"bins: states have {low.size} dimensions, got {len(bins)} numbers: {bins}")
@@ -84,7 +84,7 @@ def box_grid(bins, low, high):
     return Grid(low.copy(), inverse, each, int(np.prod(each.astype(object))))
 
 
-def discrete_grid(low, high):
+def discrete_grid(low: np.ndarray, high: np.ndarray) -> Grid:
     """The states low, low+1 … high, each of them (1,), as cells."""
     n = int(high[0] - low[0]) + 1
     return Grid(low.copy(), np.ones(1), np.array([n], np.int64), n)

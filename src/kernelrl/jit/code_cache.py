@@ -34,7 +34,7 @@ try:
 except ImportError:  # not on Windows: renaming alone keeps entries whole
     fcntl = None
 
-__all__ = ["CodeCache", "adopt"]
+__all__ = ["CodeCache", "adopt", "cache_of"]
 
 BEGINNING = b"kernelrl machine code 1\n"
 SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "DEBUGINFO_DEFAULT")  # of numba
@@ -237,6 +237,12 @@ class CodeCache(_Cache):
 
     def flush(self):
         """Nothing is held in memory."""
+
+
+def cache_of(dispatcher):
+    """The `CodeCache` of a compiled function, or None."""
+    cache = dispatcher._cache
+    return cache if isinstance(cache, CodeCache) else None
 
 
 def adopt(dispatchers, folder):

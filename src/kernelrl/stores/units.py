@@ -18,7 +18,7 @@ While nothing but 0 has been seen [0, 1] stands in for a range that is `empty`. 
 Q-learning's, which would take too long to come down again: there `learnt` takes such a reward for the best there is.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kernelrl.jit.compile import inner
 
@@ -34,20 +34,20 @@ class Units(NamedTuple):
     empty: bool
 
 
-def units_of(low, high, empty=False):
+def units_of(low: float, high: float, empty: bool = False) -> Units:
     """The mapping from the range [low, high]."""
     factor = 1.0 / (high - low)
     return Units(float(low), float(factor), float((0.0 - low) * factor), bool(empty))
 
 
 @inner
-def mapped(units, reward):
+def mapped(units: Any, reward: Any) -> Any:
     """m(reward)."""
     return (reward - units.low) * units.factor
 
 
 @inner
-def learnt(units, reward):
+def learnt(units: Any, reward: Any) -> Any:
     """m(reward), or 1 for a reward above 0 while the range is empty."""
     if units.empty:
         return 1.0 if reward > 0.0 else 0.0
@@ -55,12 +55,12 @@ def learnt(units, reward):
 
 
 @inner
-def mapped_sum(units, total, number):
+def mapped_sum(units: Any, total: Any, number: Any) -> Any:
     """The sum of m(r) over `number` rewards, or weights, whose sum is `total`."""
     return (total - units.low * number) * units.factor
 
 
 @inner
-def after_end(units, horizon, h):
+def after_end(units: Any, horizon: Any, h: Any) -> Any:
     """V_{h+1} after a termination, in mapped units, as step `h` sees it."""
     return units.nothing * (horizon - h - 1)
