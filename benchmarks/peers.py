@@ -1,9 +1,9 @@
 """kernelrl beside rlberry 0.1, the published package of the paper's authors, on the same TwinRooms.
 
 Both play the same range of episodes in turns of a few hundred, on one core, in one run; what is compiled is compiled in
-the episodes before. rlberry is installed into a virtual environment of its own (`.venv-peers`) the first time. Its
-Greedy-Kernel-UCBVI was never published; its inner loop is plain Python, and it was measured to take 1.77 times what
-their Kernel-UCBVI takes, which is what we compare with.
+the episodes before. rlberry is as it is, ours as in the text (preset "text"). rlberry is installed into a virtual
+environment of its own (`.venv-peers`) the first time. Its Greedy-Kernel-UCBVI was never published; its inner loop is
+plain Python, and it was measured to take 1.77 times what their Kernel-UCBVI takes, which is what we compare with.
 
     python benchmarks/peers.py [--first 2000] [--last 3000] [--only KernelUCBVI]
 """
@@ -58,11 +58,12 @@ class Peer:
 
 
 class Ours:
-    """An agent of kernelrl."""
+    """An agent of kernelrl, as in the text."""
 
-    def __init__(self, make):
-        make().fit(environment(), 2, seed=1, progress=False)  # whatever is compiled is compiled now
-        self.agent, self.env = make(), environment()
+    def __init__(self, name):
+        make = getattr(krl, name).preset
+        make("text").fit(environment(), 2, seed=1, progress=False)  # whatever is compiled is compiled now
+        self.agent, self.env = make("text"), environment()
 
     def play(self, episodes):
         """Seconds and reward of the next episodes, and the number of representatives after them."""
@@ -98,34 +99,12 @@ class Environment:
         return time, total, 0
 
 
-def preset(agent, name, **changes):
-    """How to make an agent by a preset."""
-    return lambda: getattr(krl, agent).preset(name, **changes)
-
-
-# peer, then for each of ours: label, how to make it, factor of the peer's time, ratio to reach
+# peer, then for each of ours: name, factor of the peer's time, ratio to reach
 CONTESTS = {
-    "KernelUCBVI": [
-        ("Kernel-UCBVI, as the authors ran it", preset("KernelUCBVI", "as-run"), 1.0, 15),
-        ("Kernel-UCBVI, all data seen", preset("KernelUCBVI", "as-run", hindsight=True), 1.0, 30),
-        ("Kernel-UCBVI, as in the text", preset("KernelUCBVI", "text"), 1.0, None),
-        ("Greedy-Kernel-UCBVI, as the authors ran it", preset("GreedyKernelUCBVI", "as-run"), GREEDY, None),
-        ("Greedy-Kernel-UCBVI, all data seen", preset("GreedyKernelUCBVI", "as-run", hindsight=True), GREEDY, 300),
-        ("Greedy-Kernel-UCBVI, as in the text", preset("GreedyKernelUCBVI", "text"), GREEDY, None),
-    ],
-    "OptQL": [
-        ("OptQL, as the authors ran it", preset("OptQL", "as-run"), 1.0, 200),
-        ("OptQL, as in the text", preset("OptQL", "text"), 1.0, None),
-    ],
-    "AdaptiveQL": [
-        ("AdaptiveQL, as the authors ran it", preset("AdaptiveQL", "as-run"), 1.0, 80),
-        ("AdaptiveQL, as in the text", preset("AdaptiveQL", "text"), 1.0, None),
-    ],
-    "UCBVI": [
-        ("UCBVI, as the authors ran it", preset("UCBVI", "as-run"), 1.0, 30),
-        ("UCBVI, as in the text", preset("UCBVI", "text"), 1.0, None),
-        ("Greedy-UCBVI, as in the text", preset("GreedyUCBVI", "text"), 1.0, None),
-    ],
+    "KernelUCBVI": [("KernelUCBVI", 1.0, 30), ("GreedyKernelUCBVI", GREEDY, 300)],
+    "OptQL": [("OptQL", 1.0, 200)],
+    "AdaptiveQL": [("AdaptiveQL", 1.0, 80)],
+    "UCBVI": [("UCBVI", 1.0, 30), ("GreedyUCBVI", 1.0, None)],
 }
 
 
@@ -143,7 +122,7 @@ def install():
 def contest(name, first, last):
     """Play episodes `first` … `last` in turns; return a row a player."""
     players = [("rlberry 0.1", Peer(name), 1.0, None), ("environment alone", Environment(), 1.0, None)]
-    players += [(label, Ours(make), factor, goal) for label, make, factor, goal in CONTESTS[name]]
+    players += [(ours, Ours(ours), factor, goal) for ours, factor, goal in CONTESTS[name]]
     before = [player.play(first) for _, player, _, _ in players]
     time, reward = np.zeros(len(players)), np.array([played[1] for played in before])
     for _ in range(TURNS):

@@ -97,8 +97,8 @@ def test_unbounded_states(greedy):
 @pooled_or_not
 def test_a_limit_on_their_number(stationary, greedy):
     """Further states are merged into the nearest, and a warning says so once."""
-    with pytest.warns(UserWarning, match="max_representatives: there are 6 representatives") as warned:
-        pair = compare(greedy, merge=0.0613, most=6, stationary=stationary)
-    assert pair.agent.number_of_representatives == len(pair.naive.representatives.states) == 6
+    with pytest.warns(UserWarning, match="max_representatives: there are 3 representatives") as warned:
+        pair = compare(greedy, merge=0.0613, most=3, stationary=stationary)
+    assert pair.agent.number_of_representatives == len(pair.naive.representatives.states) == 3
     assert len(warned) == 1
     compare(greedy, merge=0.0613, most=1000, stationary=stationary)  # no warning
