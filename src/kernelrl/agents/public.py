@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.checks import one_of
 from kernelrl.agents.kernel import REPLAN, KernelAgent
-from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.greedy_kernel_ucbvi import new_greedy_exact
 from kernelrl.algorithms.greedy_merged import new_greedy_merged
 from kernelrl.algorithms.kernel_merged import new_kernel_merged
 from kernelrl.algorithms.kernel_ucbvi import new_kernel_exact
-from kernelrl.algorithms.random_agent import Uniform
 from kernelrl.episodes import verbs as interface
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.stores.samples import Settings
 
-__all__ = ["GreedyKernelUCBVI", "KernelUCBVI", "RandomAgent"]
+__all__ = ["GreedyKernelUCBVI", "KernelUCBVI"]
 
 
 class KernelUCBVI(KernelAgent):
@@ -113,25 +106,3 @@ class GreedyKernelUCBVI(KernelAgent):
 
     def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
         return interface.rescaled(model, settings, keep)
-
-
-class RandomAgent(Agent):
-    """Takes every action with the same probability.
-
-    Args:
-        horizon: number of steps of an episode; None takes the environment's time limit.
-        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
-    """
-
-    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
-        super().__init__(horizon, reward_range)
-
-    def new_model(self, spaces: Spaces, stream: Any) -> Any:
-        """Nothing but the stream."""
-        return Uniform(spaces.horizon, spaces.actions, stream)
-
-    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        """(n,) random actions; deploying changes nothing, so each is a function of the seed, the state and the step."""
-        key = self.seed.to_bytes(8, "little")
-        draws = [hashlib.blake2b(np.append(x, step).tobytes(), digest_size=8, key=key).digest() for x in states]
-        return np.array([int.from_bytes(draw, "little") % self.spaces.actions for draw in draws], np.int64)

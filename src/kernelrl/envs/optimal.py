@@ -42,7 +42,7 @@ from scipy.special import roots_hermitenorm
 
 from kernelrl.envs import ENVIRONMENTS, endings
 from kernelrl.envs.motion import Motion
-from kernelrl.episodes.adapter import compiled_dynamics, time_limit
+from kernelrl.envs.wrapping import compiled_dynamics, time_limit
 from kernelrl.jit.compile import cache_dir
 
 __all__ = ["OptimalValues", "motion_of", "solve"]

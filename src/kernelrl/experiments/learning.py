@@ -25,8 +25,7 @@ import polars
 from kernelrl import __version__
 from kernelrl.agents.base import Agent
 from kernelrl.agents.files import write_json
-from kernelrl.agents.loading import load as load_agent
-from kernelrl.episodes.adapter import compiled_dynamics
+from kernelrl.envs.wrapping import compiled_dynamics
 from kernelrl.experiments.config import AgentEntry, Environment
 from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
 from kernelrl.experiments.store import (
@@ -40,6 +39,7 @@ from kernelrl.experiments.store import (
     read_json,
     write_history,
 )
+from kernelrl.loading import load as load_agent
 
 __all__ = ["Job", "compile_key", "learn", "snapshot_episodes", "warm"]
 

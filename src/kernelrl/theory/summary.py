@@ -40,7 +40,7 @@ def summarise(
 ) -> dict[str, Any]:  # fmt: skip
     """The theory's numbers for the environment `env_id` and `episodes` episodes; everything in it can be JSON."""
     from kernelrl.envs.making import make_environment
-    from kernelrl.episodes.adapter import time_limit
+    from kernelrl.envs.wrapping import time_limit
 
     if isinstance(episodes, bool) or episodes != int(episodes) or episodes < 1:
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")

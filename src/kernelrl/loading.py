@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from kernelrl.agents import grid as grid_agents
-from kernelrl.agents import public as agents
-from kernelrl.agents import storage
+from kernelrl.agents import public, storage
 from kernelrl.agents.archive import ArgumentError, Refused, open_archive
 from kernelrl.agents.base import Agent
 from kernelrl.agents.registry import AGENTS
 from kernelrl.agents.restoring import restore
+from kernelrl.algorithms import adaptive_ql, greedy_ucbvi, opt_ql, random_agent, ucbvi
 
 __all__ = ["load"]
 
-EVERY_AGENT = agents, grid_agents  # imported so that AGENTS knows them
+EVERY_AGENT = public, adaptive_ql, greedy_ucbvi, opt_ql, random_agent, ucbvi  # imported so that AGENTS knows them
 KEYS = {"format": int, "version": str, "agent": str, "hyper_parameters": dict}
 
 

@@ -1,0 +1,57 @@
+"""What is inside Gymnasium's wrappers: compiled dynamics and time limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+from kernelrl.envs import ENVIRONMENTS
+
+__all__ = ["compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit"]
+
+TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
+
+
+def time_limit(env: gym.Env[Any, Any]) -> int | None:
+    """The number of steps after which `env` is truncated or, where nothing does that, was registered to be."""
+    steps = wrapped_limit(env)
+    if steps is None and env.spec is not None:
+        steps = env.spec.max_episode_steps
+    return None if steps is None or steps < 1 else int(steps)  # Gymnasium takes -1 for no limit
+
+
+def wrapped_limit(env: gym.Env[Any, Any]) -> int | None:
+    """The smallest number of steps after which a `TimeLimit` around `env` truncates."""
+    limits = []
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, TimeLimit):
+            limits.append(int(layer._max_episode_steps))
+        layer = layer.env
+    return min(limits, default=None)
+
+
+def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
+    """The compiled dynamics of `env` if it is one of ours in transparent wrappers only, else None."""
+    layer: Any = env
+    while isinstance(layer, gym.Wrapper):
+        if type(layer) not in TRANSPARENT:
+            return None
+        layer = layer.env
+    if not type(layer).__module__.startswith("kernelrl.envs."):
+        return None
+    return layer.dynamics
+
+
+def is_shipped(env: gym.Env[Any, Any]) -> bool:
+    """Whether `env` is one of this package's own."""
+    cls = type(env.unwrapped)
+    return any(entry_point == f"{cls.__module__}:{cls.__qualname__}" for entry_point, _ in ENVIRONMENTS.values())
+
+
+def compiled_horizon(env: gym.Env[Any, Any], horizon: int) -> int:
+    """The steps of an episode in the compiled loop: the agent's horizon or the time limit, whichever is first."""
+    return int(min(horizon, wrapped_limit(env) or math.inf))
