@@ -1,10 +1,14 @@
-# Everything runs from .venv, which any target makes when it is missing or older than pyproject.toml.
+# Everything runs from .venv, which any target makes when it is missing or older than pyproject.toml: `figure` and
+# `paper` install what kernelrl needs to run, the others the development tools as well.
 # Needs make and Python 3.11 or newer with venv; `make PYTHON=python3.12 …` picks another interpreter.
 
 PYTHON ?= python3
 BIN := .venv/bin
 COMPILED := geometry bonuses stores planning algorithms
-STAMP := .venv/.installed
+INSTALLED := .venv/.installed
+DEV := .venv/.installed-dev
+# Modules are byte-compiled when they are first imported: most of what is installed never is.
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
@@ -14,48 +18,56 @@ help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
 		printf '%-18s %s\n' "$$target" "$$text"; done
 
-setup: $(STAMP)  ## make .venv and install kernelrl with its tools there
+setup: $(DEV)  ## make .venv and install kernelrl with the development tools there
 
-$(STAMP): pyproject.toml
+.venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "kernelrl needs Python 3.11 or newer; try: make PYTHON=python3.12 setup" >&2; exit 1; }
-	@test -x $(BIN)/python || { echo "Making .venv ..."; $(PYTHON) -m venv .venv; }
-	@echo "Installing kernelrl and its dependencies into .venv (a minute or two the first time) ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@echo "Making .venv ..."
+	@$(PYTHON) -m venv .venv
+
+$(INSTALLED): pyproject.toml | .venv/bin/python
+	@echo "Installing kernelrl into .venv (half a minute the first time) ..."
+	@$(PIP) -e .
 	@touch $@
+
+$(DEV): pyproject.toml | .venv/bin/python
+	@echo "Installing kernelrl and the development tools into .venv (a minute the first time) ..."
+	@$(PIP) -e '.[dev]'
+	@touch $(INSTALLED) $@
 	@echo "Ready: $(BIN)/python"
 
-figure: setup  ## run a small experiment in TwinRooms and write its report, with the figures
+figure: $(INSTALLED)  ## run a small experiment in TwinRooms and write its report, with the figures
 	@$(BIN)/kernelrl run quick --out results/quick
 	@$(BIN)/kernelrl report results/quick
 
-paper: setup  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes); goes on where it was stopped
+paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes); goes on where it was stopped
 	@$(BIN)/kernelrl run paper --out results/paper
 	@$(BIN)/kernelrl report results/paper
 
-test: setup  ## run the tests
+test: $(DEV)  ## run the tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
-soak: setup  ## try for 20 minutes to break what docs/reliability.md promises; SOAK='--minutes 5 --only kills' for less
+soak: $(DEV)  ## try for 20 minutes to break what docs/reliability.md promises; SOAK='--minutes 5 --only kills' for less
 	@$(BIN)/python tests/soak.py $(SOAK)
 
-again: setup  ## run the tests ten times in random order of files, three of them beside a load; AGAIN='--times 2' for less
+again: $(DEV)  ## run the tests ten times in random order of files, three of them beside a load; AGAIN='--times 2' for less
 	@$(BIN)/python tests/again.py $(AGAIN)
 
-lint: setup  ## check style, formatting and types
+lint: $(DEV)  ## check style, formatting and types
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/mypy --strict --config-file= --follow-imports=silent examples/own_algorithm.py
 
-coverage: setup  ## run the core's tests without compilation and show which lines they reach
+coverage: $(DEV)  ## run the core's tests without compilation and show which lines they reach
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered
 
-bench: setup  ## run every benchmark; bench-NAME runs benchmarks/NAME.py
+bench: $(DEV)  ## run every benchmark; bench-NAME runs benchmarks/NAME.py
 	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"
 	@set -e; for name in $(BENCHMARKS); do echo; $(MAKE) --no-print-directory bench-$$name; done
 
-bench-%: benchmarks/%.py setup
+bench-%: benchmarks/%.py $(DEV)
 	@echo "== $*"
 	@$(BIN)/python $<
 

@@ -16,19 +16,22 @@ if TYPE_CHECKING:
     from kernelrl.agents import presets as presets
     from kernelrl.agents import schedules as schedules
     from kernelrl.agents.base import Agent
-    from kernelrl.agents.grid import UCBVI, AdaptiveQL, GreedyUCBVI, OptQL
     from kernelrl.agents.history import History
-    from kernelrl.agents.loading import load
-    from kernelrl.agents.public import RandomAgent
     from kernelrl.agents.registry import register
     from kernelrl.agents.spaces import Spaces
+    from kernelrl.algorithms.adaptive_ql import AdaptiveQL
     from kernelrl.algorithms.greedy_kernel_ucbvi import GreedyKernelUCBVI
+    from kernelrl.algorithms.greedy_ucbvi import GreedyUCBVI
     from kernelrl.algorithms.kernel_ucbvi import KernelUCBVI
+    from kernelrl.algorithms.opt_ql import OptQL
+    from kernelrl.algorithms.random_agent import RandomAgent
+    from kernelrl.algorithms.ucbvi import UCBVI
     from kernelrl.episodes import verbs as verbs
     from kernelrl.geometry import grid as grid
     from kernelrl.geometry import kernels as kernels
     from kernelrl.geometry import metrics as metrics
     from kernelrl.jit.fields import Field
+    from kernelrl.loading import load
     from kernelrl.stores import units as units
 
 __version__ = "0.1.0"
@@ -61,18 +64,18 @@ __all__ = [
 ]
 
 _WHERE = {
-    "AdaptiveQL": "kernelrl.agents.grid",
+    "AdaptiveQL": "kernelrl.algorithms.adaptive_ql",
     "Agent": "kernelrl.agents.base",
     "Field": "kernelrl.jit.fields",
     "GreedyKernelUCBVI": "kernelrl.algorithms.greedy_kernel_ucbvi",
-    "GreedyUCBVI": "kernelrl.agents.grid",
+    "GreedyUCBVI": "kernelrl.algorithms.greedy_ucbvi",
     "History": "kernelrl.agents.history",
     "KernelUCBVI": "kernelrl.algorithms.kernel_ucbvi",
-    "OptQL": "kernelrl.agents.grid",
-    "RandomAgent": "kernelrl.agents.public",
+    "OptQL": "kernelrl.algorithms.opt_ql",
+    "RandomAgent": "kernelrl.algorithms.random_agent",
     "Spaces": "kernelrl.agents.spaces",
-    "UCBVI": "kernelrl.agents.grid",
-    "load": "kernelrl.agents.loading",
+    "UCBVI": "kernelrl.algorithms.ucbvi",
+    "load": "kernelrl.loading",
     "register": "kernelrl.agents.registry",
 }
 _MODULES = {

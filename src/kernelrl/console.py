@@ -1,4 +1,7 @@
-"""What users see while they wait, and how `fit` takes Ctrl-C."""
+"""What users see on standard error while they wait, and how `fit` takes Ctrl-C.
+
+The command line prints what it was asked for; everything else that is shown goes through here.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,25 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 import types
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numba.core import event
 
 from kernelrl.jit.code_cache import cache_of
 
-__all__ = ["CompileNotice", "Interrupts", "Progress", "track"]
+__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track", "tracked"]
+
+LINE_SECONDS = 30.0  # between two lines about a run where there is no terminal
+T = TypeVar("T")
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class Interrupts:
@@ -87,6 +99,107 @@ def track(what: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
     with progress.Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
+
+
+def tracked(items: Sequence[T], text: str, quiet: bool) -> Iterable[T]:
+    """The items, with a bar that says what is done with them on a terminal, unless `quiet`."""
+    if quiet or not sys.stderr.isatty():
+        return items
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(items, text, console=Console(stderr=True))
+
+
+class Status:
+    """A line on standard error, on a terminal, that says what is being done."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._status = Console(stderr=True).status("") if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Status:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, text: str) -> None:
+        """Show `text`."""
+        if self._status is not None:
+            from rich.markup import escape as plain
+
+            self._status.update(f"{plain(text)} …")
+
+
+class Job(Protocol):
+    """What `Runs` must know of a run."""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    @property
+    def episodes(self) -> int:
+        """How many it will have."""
+
+
+class Runs:
+    """What is seen while an experiment runs: live bars on a terminal, sparse lines elsewhere."""
+
+    def __init__(self, jobs: Sequence[Job], done: dict[str, int]) -> None:
+        self._done = done
+        self._total, self._live, self._tasks = sum(job.episodes for job in jobs), None, dict[str, Any]()
+        self._said: dict[str, float] = {}
+        if sys.stderr.isatty():
+            from rich import progress
+            from rich.console import Console
+
+            self._live = progress.Progress(
+                progress.TextColumn("{task.description}", markup=False), progress.BarColumn(),
+                progress.MofNCompleteColumn(), progress.TextColumn("{task.fields[mean]}"),
+                progress.TimeRemainingColumn(), console=Console(stderr=True),
+            )  # fmt: skip
+            self._all = self._live.add_task("all", total=self._total, completed=sum(done.values()), mean="")
+
+    def __enter__(self) -> Runs:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False)
+        else:
+            say(text)
+
+    def update(self, job: Job, episode: int, mean: float | None) -> None:
+        """A run is at `episode`, and this is the mean return of its last episodes."""
+        self._done[job.name] = episode
+        shown = "" if mean is None else f"mean return {mean:.3g}"
+        if self._live is not None:
+            if job.name not in self._tasks:
+                self._tasks[job.name] = self._live.add_task(job.name, total=job.episodes, completed=episode, mean=shown)
+            self._live.update(self._tasks[job.name], completed=episode, mean=shown)
+            self._live.update(self._all, completed=sum(self._done.values()))
+        elif time.monotonic() - self._said.setdefault(job.name, time.monotonic()) >= LINE_SECONDS:
+            self._said[job.name] = time.monotonic()
+            self.say(f"{job.name}: episode {episode} of {job.episodes}, {shown}")
+
+    def end(self, job: Job, text: str) -> None:
+        """A run is no longer under way."""
+        if self._live is not None and job.name in self._tasks:
+            self._live.remove_task(self._tasks.pop(job.name))
+        self.say(f"{job.name}: {text}")
 
 
 class CompileNotice(event.Listener):  # type: ignore[misc]

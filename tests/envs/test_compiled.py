@@ -16,7 +16,7 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit
 
 import kernelrl as krl
 from kernelrl.agents import fitting
-from kernelrl.episodes.adapter import compiled_dynamics, is_shipped, why_not_compiled
+from kernelrl.envs.wrapping import compiled_dynamics, is_shipped, why_not_compiled
 from kernelrl.random import normal, seed_stream, uniform
 from small_envs import Counting
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -154,25 +152,12 @@ def test_refusals(twin_rooms):
         twin_rooms.values([[0.1, 0.1]], 20)
     with pytest.raises(ValueError, match="states"):
         twin_rooms.values([0.1, 0.1], 0)
-    with pytest.raises(ValueError, match="there is no environment"):
-        optimal.solve_command("kernelrl/Nowhere-v0", 1e-3, False)
 
 
 def test_a_tolerance_out_of_reach(monkeypatch):
     monkeypatch.setattr(optimal, "MOST_POINTS", 200**2)
     with pytest.raises(RuntimeError, match="was not reached"):
         krl.envs.solve(TimeLimit(TwinRooms(), 3), 1e-9)
-    with pytest.raises(ValueError, match="was not reached"):  # which the command line shows without a traceback
-        optimal.solve_command("kernelrl/TwinRooms-v0", 1e-9, False)
-
-
-def test_command(capsys, twin_rooms):
-    optimal.solve_command("kernelrl/TwinRooms-v0", 1e-3, True)
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["start_value"] == twin_rooms.start_value
-    assert [start["state"] for start in answer["starts"]] == [[0.1, 0.1], [1.1, 0.1]]
-    optimal.solve_command("kernelrl/TwinRooms-v0", 1e-3, False)
-    assert f"{twin_rooms.start_value:.4f}" in capsys.readouterr().out
 
 
 # Problems that end.

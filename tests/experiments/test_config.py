@@ -9,7 +9,7 @@ import pytest
 import kernelrl as krl
 from experiment_parts import GREEDY, RANDOM, write_toml
 from kernelrl.envs.making import make_environment
-from kernelrl.episodes.adapter import time_limit
+from kernelrl.envs.wrapping import time_limit
 from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError, catalogue, read_experiment
 from kernelrl.experiments.objects import build_agent, build_environment, listing
 from kernelrl.experiments.runner import Plan

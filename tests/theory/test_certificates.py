@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.agents.guarantees import next_check
+from kernelrl.agents.fitting import next_check
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
 from naive.estimates import Data, counts, distances, lipschitz_constants, smoothed, spread

@@ -1,37 +1,22 @@
-"""`kernelrl.theory.command`: tables for people, one JSON object for programs, and what it refuses."""
+"""`kernelrl.theory.summarise`: the numbers, and what it refuses."""
 
 from __future__ import annotations
-
-import json
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from kernelrl.theory import command, summarise
+from kernelrl.theory import summarise
 
 TWIN = "kernelrl/TwinRooms-v0"
 
 
-def test_json_is_one_object(capsys):
-    command(TWIN, episodes=5000, json=True)
-    out = capsys.readouterr().out
-    answer = json.loads(out)
-    assert out.count("\n") == 1
+def test_numbers():
+    answer = summarise(TWIN, episodes=5000)
     assert answer["horizon"] == 20 and answer["lipschitz"][0] == 200.0 and answer["lipschitz"][-1] == 10.0
     assert answer["bonuses"]["count"] == [1, 10, 100, 1000, 10_000, 100_000, 1_000_000]
     assert answer["regret"]["kernel_ucbvi"]["total"] > answer["regret"]["ceiling"]
     assert answer["regret"]["says_something_from"] > 1e20
-
-
-def test_tables(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    command(TWIN, episodes=5000, bandwidth=0.025)
-    out = capsys.readouterr().out
-    for word in ("simplified", "printed", "corrected", "joint", "1,000,000", "second order", "says nothing", "10^"):
-        assert word in out
-    (row,) = (line for line in out.splitlines() if "below cap from" in line)
-    assert [cell.strip() for cell in row.split("│")[2:7]] == ["10", "never", "never", "100", "100"]
 
 
 def test_a_useful_bound_is_called_so():
@@ -44,14 +29,12 @@ def test_a_useful_bound_is_called_so():
     assert before["regret"]["kernel_ucbvi"]["total"] > before["regret"]["ceiling"]
 
 
-def test_unknown_constants_are_said_to_be(capsys):
+def test_unknown_constants_are_said_to_be():
     gym.register("theory-tests/Line-v0", entry_point="small_envs:Line", max_episode_steps=5)
     try:
         answer = summarise("theory-tests/Line-v0", 1000)
         assert not answer["lipschitz_known"]
         assert answer["lipschitz"][0] == pytest.approx(np.log(1000))
-        command("theory-tests/Line-v0", 1000)
-        assert "log K stands in" in " ".join(capsys.readouterr().out.split())
         assert summarise("theory-tests/Line-v0", 1000, lipschitz=(1.0, 1.0))["lipschitz_known"]
     finally:
         del gym.registry["theory-tests/Line-v0"]

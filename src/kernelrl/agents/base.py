@@ -28,11 +28,12 @@ from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
-from kernelrl.agents.reward_range import RewardRange, as_flag, as_reward, check_range
+from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.saving import save
 from kernelrl.agents.spaces import Spaces
+from kernelrl.envs.wrapping import time_limit
 from kernelrl.episodes import verbs
-from kernelrl.episodes.adapter import time_limit
+from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
 

@@ -1,14 +1,14 @@
-"""Checks of arguments: each returns its argument in the one form the package uses, or an error that names it."""
+"""Checks of agents' arguments, besides those of `kernelrl.arguments`."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.arguments import as_whole, flag, one_of, positive, whole_number
 from kernelrl.envs.making import make_environment
 
 __all__ = [
@@ -25,36 +25,6 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 
-def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
-    """`value` as a finite float above 0 (or from 0 on), or an error that names it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
-        raise ValueError(f"{name} must be a finite number {'of at least' if zero else 'above'} 0, got {value!r}")
-    if not least <= number <= most:
-        raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
-    return number
-
-
-def as_whole(value: Any) -> int | None:
-    """`value` as an int if it is a whole number, else None."""
-    try:
-        number = int(value)
-        return number if number == value else None
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """`value` as an int, or an error that names it."""
-    number = as_whole(value)
-    if number is None or number < least or isinstance(value, bool):
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return number
-
-
 def as_environment(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
     """An environment from itself or from its id."""
     if isinstance(env, str):
@@ -67,20 +37,6 @@ def as_environment(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}")
     return env
-
-
-def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """`value` if it is allowed, or an error that names it."""
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-    return value
-
-
-def flag(name: str, value: Any) -> bool:
-    """`value` as a bool, or an error that names it."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-    return bool(value)
 
 
 def check_lipschitz(lipschitz: Any) -> Any:

@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from kernelrl.agents.reward_range import SLACK
 from kernelrl.envs.interface import advance, reset
-from kernelrl.episodes.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, is_shipped
+from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
+from kernelrl.episodes.adapter import GymEnvironment
 from kernelrl.jit.stream import episode_seed
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.guarantees import next_check
 from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recovery
 from kernelrl.console import Interrupts, Progress
+from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped, why_not_compiled
 from kernelrl.episodes import loop as rollout
 from kernelrl.episodes import verbs as interface
-from kernelrl.episodes.adapter import GymEnvironment, compiled_dynamics, compiled_horizon, is_shipped, why_not_compiled
+from kernelrl.episodes.adapter import GymEnvironment
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
@@ -173,3 +173,11 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
 def next_size(size: int, seconds: float) -> int:
     """How many episodes to run next so that it takes about BLOCK_SECONDS."""
     return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))
+
+
+def next_check(episodes: int) -> int:
+    """After how many episodes the gap is looked at next: from 16 on at intervals of an eighth."""
+    k = 16
+    while k <= episodes:
+        k += k // 8
+    return k

@@ -28,7 +28,6 @@ __all__ = [
     "check_bonus",
     "check_certificate",
     "check_order",
-    "next_check",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -159,11 +158,3 @@ class Bounds:
         for lower, upper in found:
             check_order(lower, upper, slack)
         return max((upper - lower for lower, upper in found), default=math.inf)
-
-
-def next_check(episodes: int) -> int:
-    """After how many episodes the gap is looked at next: from 16 on at intervals of an eighth."""
-    k = 16
-    while k <= episodes:
-        k += k // 8
-    return k

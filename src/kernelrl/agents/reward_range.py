@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kernelrl.stores.units import Units, units_of
 
-__all__ = ["RewardRange", "as_flag", "as_reward", "check_range"]
+__all__ = ["RewardRange", "check_range"]
 
 SLACK = 1e-9  # rounding that is forgiven at the ends of a range that was given, as a share of its width
 NARROWEST, WIDEST = 1e-100, 1e100
@@ -42,35 +42,6 @@ def check_range(given: Any) -> tuple[float, float] | str:
             f"reward_range: its width must lie between {NARROWEST:g} and {WIDEST:g}, got {given!r}; rescale the rewards"
         )
     return low, high
-
-
-def as_reward(reward: Any, name: str = "reward") -> float:
-    """A reward as a float; NumPy's scalars and arrays of size 1 will do."""
-    if type(reward) is float and abs(reward) < 0.1 * WIDEST:
-        return reward
-    number = math.nan
-    if reward is None or isinstance(reward, str | bytes):
-        raise TypeError(f"{name} must be a number, got {reward!r}")
-    try:
-        array = np.asarray(reward)
-        if array.size != 1 or array.dtype.kind not in "biuf":
-            raise TypeError
-        number = float(array.reshape(())[()])
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a number, got {reward!r}") from None
-    if not abs(number) < 0.1 * WIDEST:
-        raise ValueError(f"{name} must be a finite number, got {reward!r}")
-    return number
-
-
-def as_flag(value: Any, name: str) -> bool:
-    """A flag as a bool; 0 and 1, NumPy's and arrays of size 1 will do."""
-    if type(value) is bool:
-        return value
-    array = np.asarray(value)
-    if array.size != 1 or array.dtype.kind not in "biuf" or array.reshape(())[()] not in (0, 1):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return bool(array.reshape(())[()])
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,16 @@ A state is found by the binary digits of its place in the box: digit k of each c
 of depth k it lies. A ball holds its lower faces, and the last one of an axis its upper face, too.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from kernelrl.agents.base import Floats
+from kernelrl.agents.spaces import Spaces
+from kernelrl.algorithms.grid_agent import Baseline
 from kernelrl.algorithms.opt_ql import kept
-from kernelrl.bonuses.counted import Optimism, bonus_at
+from kernelrl.arguments import positive
+from kernelrl.bonuses.counted import Optimism, bonus_at, width_of_adaptive
 from kernelrl.episodes.verbs import (
     choose,
     grow,
@@ -36,14 +40,16 @@ from kernelrl.episodes.verbs import (
     rescaled,
 )
 from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.geometry.grid import check_bounded
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, checks, require
 from kernelrl.stores.units import Units, after_end, learnt
 
-__all__ = ["AdaptiveTrees", "leaves", "new_adaptive_ql"]
+__all__ = ["AdaptiveQL", "AdaptiveTrees", "Partition", "leaves", "new_adaptive_ql"]
 
 DIGITS = 30  # a ball of depth 30 would need 4^29 visits
 VALUE, VISITS, ENOUGH = range(3)
+MOST_DIMENSIONS = 12  # a ball splits into 2^d
 
 
 class AdaptiveSettings(NamedTuple):
@@ -251,3 +257,72 @@ def leaves(model, ball):
             waiting.append((first + i, corner + 0.5 * side * digits, 0.5 * side))
     corners, sides, numbers = zip(*found, strict=True)
     return np.array(corners), np.array(sides), np.array(numbers)
+
+
+class Partition(NamedTuple):
+    """The balls that the box of states is divided into, for one step and action."""
+
+    low: Floats
+    """(n, d) lower corners."""
+    high: Floats
+    """(n, d) upper corners."""
+    q_values: Floats
+    """(n,) Q_h of each ball."""
+    visits: Floats
+    """(n,) visits of each ball, those of the balls it came from included."""
+
+
+class AdaptiveQL(Baseline):
+    """Adaptive Q-learning (Sinclair et al. 2019): Q-learning on a partition that is finer where there are more visits.
+
+    There is one partition of the box of states for each step and action. A ball of depth k, of radius 2^-k in units of
+    the box, splits when it has 4^k visits.
+
+    Args:
+        horizon: number of steps of an episode; None takes the environment's time limit.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
+        bonus: "simplified", s·(1/√n + R_h/n), where R_h is the number of steps left; "hoeffding",
+            s·(2·√(H³·log(4·H·K/δ)) + 4·L)/√n with K = total_episodes and L = lipschitz.
+        bonus_scale: the factor s.
+        delta: δ, the probability of failure in the Hoeffding bonus.
+        total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
+        lipschitz: L, by how much Q can differ across the box, for the Hoeffding bonus only.
+    """
+
+    hyper_parameters = (*Baseline.hyper_parameters, "lipschitz")
+
+    def __init__(
+        self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
+        lipschitz: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
+        if bonus == "hoeffding" and lipschitz is None:
+            raise ValueError('lipschitz: bonus="hoeffding" depends on the Lipschitz constant of Q; give lipschitz=…')
+
+    def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
+        return float(width_of_adaptive(horizon, self.total_episodes, self.delta, self.lipschitz, 1.0))
+
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """One ball for each step and action."""
+        low, high, horizon, actions = spaces.low, spaces.high, spaces.horizon, spaces.actions
+        check_bounded(low, high, "AdaptiveQL")
+        if low.size > MOST_DIMENSIONS:
+            raise ValueError(
+                f"observation_space: a ball splits into 2^d, so states may have {MOST_DIMENSIONS} dimensions at most; "
+                f"got {low.size}"
+            )
+        optimism = self._optimism(horizon, 1, actions)
+        return new_adaptive_ql(horizon, actions, self.rewards.units, low, high, optimism, stream)
+
+    def partition(self, step: int, action: int) -> Partition:
+        """The balls of a step (from 0) and an action, for plotting."""
+        model, spaces = self.check_started(), self.spaces
+        h, a = spaces.check_step(step), spaces.check_action(action)
+        corners, sides, numbers = leaves(model, h * spaces.actions + a)
+        width = spaces.high - spaces.low
+        low = spaces.low + width * corners
+        high = spaces.low + width * (corners + sides[:, None])
+        values = self.in_own_units(model.balls[numbers, VALUE], h)
+        return Partition(low, high, values, model.balls[numbers, VISITS])

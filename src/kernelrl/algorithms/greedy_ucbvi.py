@@ -10,11 +10,14 @@ which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, 
 data; `values` is the stored V_h.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from kernelrl.agents.spaces import Spaces
+from kernelrl.algorithms.grid_agent import CountingAgent, GridAgent
 from kernelrl.algorithms.ucbvi import CountSettings, pool_of
+from kernelrl.arguments import flag
 from kernelrl.bonuses.counted import bonus_at
 from kernelrl.episodes.verbs import (
     choose,
@@ -42,7 +45,7 @@ from kernelrl.stores.counts import (
     targets,
 )
 
-__all__ = ["GridGreedyUCBVI", "new_greedy_ucbvi"]
+__all__ = ["GreedyUCBVI", "GridGreedyUCBVI", "new_greedy_ucbvi"]
 
 
 class GridGreedyUCBVI(NamedTuple):
@@ -139,3 +142,26 @@ def read_bonuses_greedy_ucbvi(model, state, h, out):
     for a in range(out.size):
         n = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
         out[a] = bonus_at(model.settings.optimism, h, n)
+
+
+class GreedyUCBVI(CountingAgent):
+    """Greedy-UCBVI (Efroni et al. 2019) on a uniform grid: UCBVI with one step of planning at each visited cell.
+
+    The arguments are those of `UCBVI` except `replan` and `minimum`.
+    """
+
+    hyper_parameters = (*GridAgent.hyper_parameters, "stationary")
+
+    def __init__(
+        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        stationary: bool = True, bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
+        total_episodes: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        self.stationary = flag("stationary", stationary)
+
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Tables of nothing but optimism."""
+        grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
+        optimism = self._optimism(horizon, grid.cells, actions)
+        return new_greedy_ucbvi(horizon, actions, self.stationary, self.rewards.units, grid, optimism, stream)

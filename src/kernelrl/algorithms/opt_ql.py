@@ -12,11 +12,14 @@ or, with the bonus after the update,
 The first visit has α = 1, so what E was before does not matter.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.bonuses.counted import Optimism, bonus_at
+from kernelrl.agents.spaces import Spaces
+from kernelrl.algorithms.grid_agent import GridAgent
+from kernelrl.arguments import one_of
+from kernelrl.bonuses.counted import Optimism, bonus_at, width_of_optql
 from kernelrl.episodes.verbs import (
     choose,
     largest,
@@ -33,7 +36,7 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
 from kernelrl.stores.units import Units, after_end, learnt
 
-__all__ = ["GridOptQL", "kept", "new_opt_ql"]
+__all__ = ["GridOptQL", "OptQL", "kept", "new_opt_ql"]
 
 
 class OptQLSettings(NamedTuple):
@@ -136,3 +139,40 @@ def read_bonuses_opt_ql(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
         out[a] = bonus_at(model.settings.optimism, h, model.N[h, x, a])
+
+
+class OptQL(GridAgent):
+    """OptQL (Jin et al. 2018) on a uniform grid: Q-learning with an exploration bonus, data per step.
+
+    Args:
+        bins: number of cells along each axis of the box of states, or a sequence with one for each; left out for a
+            Discrete space.
+        horizon: number of steps of an episode; None takes the environment's time limit.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
+        bonus_place: "target", the bonus is part of what Q is moved towards; "after", it is added after the update.
+        bonus: "simplified", s·(1/√n + R_h/n), where R_h is the number of steps left; "hoeffding", s·√(H³·ι/n) with
+            ι = log(X·A·T/δ) and T = total_episodes·H.
+        bonus_scale: the factor s; c in the paper's Hoeffding bonus.
+        delta: δ, the probability of failure in the Hoeffding bonus.
+        total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
+    """
+
+    hyper_parameters = (*GridAgent.hyper_parameters, "bonus_place")
+
+    def __init__(
+        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        bonus_place: str = "target", bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
+        total_episodes: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        self.bonus_place = one_of("bonus_place", bonus_place, ("target", "after"))
+
+    def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
+        return float(width_of_optql(horizon, cells, actions, self.total_episodes, self.delta))
+
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Tables of nothing but optimism."""
+        grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
+        optimism = self._optimism(horizon, grid.cells, actions)
+        after = self.bonus_place == "after"
+        return new_opt_ql(horizon, actions, after, self.rewards.units, grid, optimism, stream)

@@ -24,10 +24,13 @@ when the cell was last computed, and the Q_h held since then is min(…, T), so 
 planning twice on the same data changes nothing.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from kernelrl.agents.spaces import Spaces
+from kernelrl.algorithms.grid_agent import CountingAgent, GridAgent
+from kernelrl.arguments import flag, one_of
 from kernelrl.bonuses.counted import Optimism, bonus_at
 from kernelrl.episodes.verbs import (
     begin_episode,
@@ -46,6 +49,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.grid import Grid, cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks, require
+from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
 from kernelrl.stores.counts import (
     BLOCK,
     VISITS,
@@ -61,9 +65,7 @@ from kernelrl.stores.counts import (
 )
 from kernelrl.stores.units import Units
 
-__all__ = ["CountSettings", "GridUCBVI", "new_ucbvi", "pool_of", "queue_all"]
-
-EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
+__all__ = ["UCBVI", "CountSettings", "GridUCBVI", "new_ucbvi", "pool_of", "queue_all"]
 
 
 class CountSettings(NamedTuple):
@@ -265,3 +267,44 @@ def read_bonuses_ucbvi(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
         out[a] = bonus_at(model.settings.optimism, h, model.N[pool_of(model.settings, h), x, a])
+
+
+class UCBVI(CountingAgent):
+    """UCBVI (Azar et al. 2017) on a uniform grid: optimistic planning on counts.
+
+    Args:
+        bins: number of cells along each axis of the box of states, or a sequence with one for each; left out for a
+            Discrete space.
+        horizon: number of steps of an episode; None takes the environment's time limit.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
+        stationary: pool the data of all steps.
+        replan: "episode", "step" or "doubling".
+        minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as the
+            paper's algorithm 2 does.
+        bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits), where R_h is the number of steps left;
+            "hoeffding", that of UCBVI-CH, s·7·H·log(5·X·A·T/δ)/√N with T = total_episodes·H.
+        bonus_scale: the factor s.
+        delta: δ, the probability of failure in the Hoeffding bonus.
+        total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
+    """
+
+    hyper_parameters = (*GridAgent.hyper_parameters, "stationary", "replan", "minimum")
+
+    def __init__(
+        self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        stationary: bool = True, replan: str = "episode", minimum: bool = False, bonus: str = "simplified",
+        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        self.stationary = flag("stationary", stationary)
+        self.replan = one_of("replan", replan, REPLAN)
+        self.minimum = flag("minimum", minimum)
+
+    def new_model(self, spaces: Spaces, stream: Any) -> Any:
+        """Tables of nothing but optimism."""
+        grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
+        optimism = self._optimism(horizon, grid.cells, actions)
+        replan = REPLAN.index(self.replan)
+        return new_ucbvi(
+            horizon, actions, self.stationary, replan, self.minimum, self.rewards.units, grid, optimism, stream
+        )

@@ -28,9 +28,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-import json as json_format
 import os
-import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,12 +41,11 @@ from scipy.ndimage import map_coordinates, spline_filter
 from scipy.special import roots_hermitenorm
 
 from kernelrl.envs import ENVIRONMENTS, endings
-from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
-from kernelrl.episodes.adapter import compiled_dynamics, is_shipped, time_limit
+from kernelrl.envs.wrapping import compiled_dynamics, is_shipped, time_limit
 from kernelrl.jit.compile import cache_dir
 
-__all__ = ["OptimalValues", "motion_of", "solve", "solve_command"]
+__all__ = ["OptimalValues", "motion_of", "solve"]
 
 Floats = NDArray[np.float64]
 FEWEST_CELLS = 128  # along each axis of a room, to begin with; a power of two, so that halves can be added often
@@ -352,43 +349,3 @@ def load(file: Path, motion: Motion, horizon: int, tolerance: float) -> OptimalV
     except Exception:  # damage makes zipfile and NumPy raise errors of many kinds; it is computed again
         return None
     return OptimalValues(horizon, float(tolerance), float(change), int(cells), float(start), motion, Z, R)
-
-
-def solve_command(env_id: str, tolerance: float, json: bool) -> None:
-    """What `kernelrl solve ENV` does: print the optimal value at the start, as a table or as one JSON object."""
-    from rich.console import Console
-    from rich.table import Table
-
-    try:
-        env = make_environment(env_id)
-    except ValueError as error:
-        raise ValueError(f"env: {error}") from error
-    with Console(stderr=True).status(f"Computing the optimal values of {env_id} …"):
-        try:
-            found = solve(env, tolerance)
-        except RuntimeError as error:  # the tolerance is too small: a mistake of the question's
-            raise ValueError(str(error)) from error
-    starts = found.motion.starts
-    values = found.values(starts, 0)
-    if json:
-        answer = {
-            "environment": env_id, "horizon": found.horizon, "start_value": found.start_value,
-            "starts": [{"state": x.tolist(), "value": float(v)} for x, v in zip(starts, values, strict=True)],
-            "tolerance": found.tolerance, "change": found.change, "cells": found.cells,
-        }  # fmt: skip
-        print(json_format.dumps(answer), file=sys.stdout)
-        return
-    console = Console()
-    console.print(f"Optimal values of [bold]{env_id}[/], {found.horizon} steps an episode")
-    table = Table()
-    table.add_column("start")
-    table.add_column("V*₁", justify="right")
-    for x, v in zip(starts, values, strict=True):
-        table.add_row(f"({', '.join(f'{c:g}' for c in x)})", f"{v:.4f}")
-    table.add_row("mean", f"{found.start_value:.4f}", style="bold")
-    console.print(table)
-    console.print(
-        f"No value changed by more than {found.change:.1g} (asked for: {tolerance:g}) when the grid was last refined, "
-        f"to {found.cells} cells an axis of each room.",
-        highlight=False,
-    )

@@ -42,7 +42,10 @@ class Engine(Protocol):
     """How many tasks may be under way at once."""
 
     def warm_tasks(self, jobs: list[Job]) -> list[Task]:
-        """What to do before anything else, so that nothing is compiled twice; `jobs` are one of each kind."""
+        """What to do before anything else, so that nothing is compiled twice; `jobs` are one of each kind.
+
+        Where this is nothing, the first run of each kind compiles, and the others of that kind begin after it.
+        """
 
     def submit(self, task: Task) -> None:
         """Begin a task."""

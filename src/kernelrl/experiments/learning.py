@@ -25,8 +25,7 @@ import polars
 from kernelrl import __version__
 from kernelrl.agents.base import Agent
 from kernelrl.agents.files import write_json
-from kernelrl.agents.loading import load as load_agent
-from kernelrl.episodes.adapter import compiled_dynamics
+from kernelrl.envs.wrapping import compiled_dynamics
 from kernelrl.experiments.config import AgentEntry, Environment
 from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
 from kernelrl.experiments.store import (
@@ -40,6 +39,7 @@ from kernelrl.experiments.store import (
     read_json,
     write_history,
 )
+from kernelrl.loading import load as load_agent
 
 __all__ = ["Job", "compile_key", "learn", "snapshot_episodes", "warm"]
 
@@ -193,18 +193,23 @@ def compile_key(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Any:
 
 
 def warm(entry: AgentEntry, environment: Environment) -> None:
-    """Have all that learning needs compiled or fetched from the cache, by an agent that is thrown away."""
+    """Have all that an agent needs compiled or fetched from the cache, by one that is thrown away.
+
+    The read-outs and the policy to deploy are among it: reports need them, and what they share with learning has been
+    compiled in this process.
+    """
     agent, env = build_agent(entry), build_environment(environment)
     agent.get_ready(env, 0)
     key = compile_key(agent, entry, env)
     if key not in WARMED:
+        x = env.observation_space.sample()
         if compiled_dynamics(env) is not None:
             agent.fit(env, 1, progress=False, driver="python" if entry.monitor else "auto")
         else:  # not an episode of someone else's environment, which may take long or mean something
-            x = env.observation_space.sample()
             agent.begin_episode()
-            agent.values([x], 0)
             agent.observe(x, agent.choose(x, 0), 0.0, x, 0)
             agent.end_episode()
+        agent.values([x], 0)
+        agent.act(x, 0)
         WARMED.add(key)
     env.close()

@@ -28,6 +28,8 @@ class Worker:
 
     def __init__(self, inherited: int, inbox: queue.Queue[tuple[Worker, dict[str, Any]]]) -> None:
         self.task: Task | None = None
+        self.learning = False  # until then it only compiles, and has nothing to store
+        self.dismissed = False
         self.last_words: deque[str] = deque(maxlen=30)
         self._inbox = inbox
         self.process = subprocess.Popen(
@@ -94,8 +96,8 @@ class LocalEngine:
         self._inbox: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
 
     def warm_tasks(self, jobs: list[Job]) -> list[Task]:
-        """One for each kind, the cache being shared; none if there is nothing to share it with."""
-        return [Task(job, warm=True) for job in jobs] if self.slots > 1 else []
+        """None: all workers share one cache, so the first run of each kind compiles for the others."""
+        return []
 
     def submit(self, task: Task) -> None:
         """Give the task to an idle worker or to a new one."""
@@ -103,9 +105,8 @@ class LocalEngine:
         if worker is None:
             worker = Worker(self._inherited, self._inbox)
             self._workers.append(worker)
-        worker.task = task
-        kind = "warm" if task.warm else "learn"
-        worker.send({"kind": kind, "job": dataclasses.asdict(task.job), "sys_path": sys.path})
+        worker.task, worker.learning = task, False
+        worker.send({"kind": "learn", "job": dataclasses.asdict(task.job), "sys_path": sys.path})
 
     def next_event(self, timeout: float) -> Event | None:
         """The next message of a worker, or its death."""
@@ -119,7 +120,10 @@ class LocalEngine:
             worker.finish()
             if task is None:
                 return None
+            if worker.dismissed:
+                return Event(task, "stopped")
             message = {"why": worker.end(), "trace": "".join(worker.last_words)}
+        worker.learning |= kind == "progress"
         if kind in ("finished", "stopped", "failed"):
             worker.task = None
         return Event(task, kind, message)
@@ -127,7 +131,8 @@ class LocalEngine:
     def stop(self) -> None:
         """Ask all workers to store what they have and end their jobs; one that only compiles has nothing to store."""
         for worker in self._workers:
-            if worker.task is not None and worker.task.warm:
+            if worker.task is not None and not worker.learning:
+                worker.dismissed = True
                 worker.process.kill()
             worker.send({"kind": "stop"})
 

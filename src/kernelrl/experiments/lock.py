@@ -11,11 +11,11 @@ import fcntl
 import json
 import os
 import socket
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
 
+from kernelrl.console import say
 from kernelrl.experiments.config import ExperimentError
 
 __all__ = ["FolderLock"]
@@ -61,9 +61,7 @@ class FolderLock:
                     "folder with --out"
                 )
             if holder and not said:
-                print(
-                    f"Waiting for workers that process {holder[0]} left behind to store their runs …", file=sys.stderr
-                )
+                say(f"Waiting for workers that process {holder[0]} left behind to store their runs …")
                 said = True
             time.sleep(0.1)
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kernelrl import console
 from kernelrl.agents.files import write_json
 from kernelrl.experiments.config import Experiment, ExperimentError, read_experiment
-from kernelrl.experiments.display import Display
 from kernelrl.experiments.engine import Engine, Task
 from kernelrl.experiments.learning import Job, compile_key, record, snapshot_episodes
 from kernelrl.experiments.local import LocalEngine
@@ -216,7 +216,7 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
             except StoreError as error:
                 result.failed[entry.label, seed] = f"{error}; remove {begun.path} to begin this run again"
                 result.unreadable.add((entry.label, seed))
-                print(f"{job.name}: {result.failed[entry.label, seed]}", file=sys.stderr)
+                console.say(f"{job.name}: {result.failed[entry.label, seed]}")
     return jobs
 
 
@@ -288,23 +288,38 @@ def drive(engine: Engine, jobs: list[Job], plan: Plan, result: Result) -> None:
     """Bring all jobs to their end, whatever happens to the workers."""
     different = list({plan.kinds[job.label]: job for job in reversed(jobs)}.values())
     done = {f"{job.label}, seed {job.seed}": 0 for job in jobs}
-    with Stopping() as stopping, Display(jobs, done) as display:
+    kinds = plan.kinds
+    with Stopping() as stopping, console.Runs(jobs, done) as display:
         try:
             if warm_tasks := engine.warm_tasks(different):
                 agents = ", ".join(sorted({job.agent["agent"] for job in different}))
                 display.say(f"Preparing compiled code for {agents} …")
                 Driver(engine, display, stopping, result).drain(warm_tasks)
-            Driver(engine, display, stopping, result).drain([Task(job) for job in jobs])
+                kinds = {}
+            Driver(engine, display, stopping, result, kinds).drain([Task(job) for job in jobs])
         except KeyboardInterrupt:
             result.interrupted = True
         result.interrupted |= stopping.asked
 
 
 class Driver:
-    """One list of tasks on its way through an engine."""
+    """One list of tasks on its way through an engine.
 
-    def __init__(self, engine: Engine, display: Display, stopping: Stopping, result: Result) -> None:
+    `kinds` names the machine code that each label needs, where that is still to be compiled: the first task of a kind
+    compiles it, and the others of that kind wait until it has begun to learn.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        display: console.Runs,
+        stopping: Stopping,
+        result: Result,
+        kinds: dict[str, Any] | None = None,
+    ) -> None:
         self._engine, self._display, self._stopping, self._result = engine, display, stopping, result
+        self._kinds = kinds or {}
+        self._compiled: set[Any] = {None}
         self._waiting: deque[Task] = deque()
         self._running: set[Task] = set()
         self._attempts: dict[Task, int] = {}
@@ -318,13 +333,21 @@ class Driver:
                 self._display.say("Stopping: the runs store what they have (Ctrl-C again to stop at once) …")
                 self._engine.stop()
                 told = True
-            while self._waiting and len(self._running) < self._engine.slots and not self._stopping.asked:
-                task = self._waiting.popleft()
+            while len(self._running) < self._engine.slots and not self._stopping.asked:
+                task = self._next()
+                if task is None:
+                    break
+                self._waiting.remove(task)
                 self._running.add(task)
                 self._engine.submit(task)
             event = self._engine.next_event(0.2)
             if event is not None:
                 self._take(event.task, event.kind, event.data)
+
+    def _next(self) -> Task | None:
+        """The first task that waits for nothing."""
+        being_compiled = {self._kinds.get(task.job.label) for task in self._running} - self._compiled
+        return next((task for task in self._waiting if self._kinds.get(task.job.label) not in being_compiled), None)
 
     def _take(self, task: Task | None, kind: str, data: dict[str, Any]) -> None:
         if kind == "message":
@@ -332,6 +355,7 @@ class Driver:
         if task is None or task not in self._running:
             return
         if kind == "progress":
+            self._compiled.add(self._kinds.get(task.job.label))
             self._display.update(task.job, data["episode"], data["mean"])
         elif kind == "checkpoint":
             self._attempts[task] = 0

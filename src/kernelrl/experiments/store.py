@@ -212,8 +212,8 @@ class Run:
 
     def agent(self) -> Agent:
         """The agent as it was when last stored."""
-        from kernelrl.agents.loading import load as load_agent
         from kernelrl.experiments.objects import agent_class
+        from kernelrl.loading import load as load_agent
 
         agent_class(self.config["agent"])  # imports it, which makes a class of the user's own known
         try:

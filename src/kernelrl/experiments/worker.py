@@ -49,14 +49,9 @@ class Parent:
 
 def work(message: dict[str, Any], parent: Parent) -> None:
     """Do one job."""
-    from kernelrl.experiments.config import AgentEntry, Environment
-    from kernelrl.experiments.learning import Job, learn, warm
+    from kernelrl.experiments.learning import Job, learn
 
     job = Job(**message["job"])
-    if message["kind"] == "warm":
-        warm(AgentEntry(**job.agent), Environment(**job.environment))
-        parent.tell({"kind": "finished"})
-        return
     for event in learn(job, Path(job.path), parent.stop.is_set):
         parent.tell(event)
 

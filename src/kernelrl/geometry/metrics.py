@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.agents.checks import positive
+from kernelrl.arguments import positive
 from kernelrl.jit.compile import generic, keep
 
 __all__ = [

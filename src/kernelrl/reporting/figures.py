@@ -1,9 +1,8 @@
-"""The figures for papers and printers, drawn with matplotlib and written as PNG, PDF and SVG."""
+"""The figures for papers and printers, drawn with matplotlib (see `drawing` for the files)."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,32 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from kernelrl.envs.motion import Motion
+from kernelrl.reporting.drawing import STYLE
 from kernelrl.reporting.maps import Leaves, Maps, Plane
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
 from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
 
-__all__ = ["draw_all", "plain", "save"]
+__all__ = ["draw_all", "plain"]
 
-STYLE: Any = {
-    "font.size": 9, "axes.titlesize": 9.5, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
-    "grid.alpha": 0.25, "grid.linewidth": 0.6, "legend.frameon": False, "svg.hashsalt": "kernelrl",
-    "savefig.dpi": 200, "axes.formatter.limits": (-3, 4),
-}  # fmt: skip
 POINTS = 400  # of a curve
-FORMATS = ("png", "pdf", "svg")
-
-
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure in every format; without dates, so that the same data give the same files."""
-    paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
-    with matplotlib.rc_context(STYLE):
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # the layout is done; it would take as long again for each format
-        for path in paths:
-            metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
-            figure.savefig(path, metadata=metadata)
-    return paths
 
 
 def plain(label: str) -> str:

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelrl.agents.loading import load
 from kernelrl.envs.motion import Motion
+from kernelrl.loading import load
 from kernelrl.reporting.statistics import Floats
 from kernelrl.reporting.summary import Curves, Summary
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import string
-import sys
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -17,9 +16,11 @@ from typing import Any
 from urllib.parse import quote
 
 from kernelrl.agents.files import replacing
+from kernelrl.console import Status
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
-from kernelrl.reporting.figures import draw_all, save, window_of
+from kernelrl.reporting.drawing import save_all
+from kernelrl.reporting.figures import draw_all, window_of
 from kernelrl.reporting.maps import Maps, Plane, plane_of, read_maps
 from kernelrl.reporting.summary import EVALUATION_EPISODES, Summary, summarize
 
@@ -48,36 +49,11 @@ def report_of(store: Any, out: Path) -> Path:
         plane = plane_of(summary)
         maps = read_maps(summary, plane, status.say) if plane is not None else []
         status.say("Drawing")
-        files = {name: save(figure, out / name) for name, figure in draw_all(summary, plane, maps).items()}
+        files = save_all(draw_all(summary, plane, maps), out)
         text = render(summary, plane, maps, files)
         with replacing(out / NAME) as file:
             file.write(text.encode())
     return out / NAME
-
-
-class Status:
-    """A line on standard error, on a terminal, that says what is being done."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._status = Console(stderr=True).status("") if sys.stderr.isatty() else None
-
-    def __enter__(self) -> Status:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, text: str) -> None:
-        """Show `text`."""
-        if self._status is not None:
-            from rich.markup import escape as plain
-
-            self._status.update(f"{plain(text)} …")
 
 
 # ----------------------------------------------------------------------------------------------------------- the page

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelrl.envs.making import make_environment
-from kernelrl.episodes.adapter import compiled_dynamics
+from kernelrl.envs.wrapping import compiled_dynamics
 from kernelrl.jit.stream import episode_seed
 from kernelrl.testing.comparing import (
     EPISODES,

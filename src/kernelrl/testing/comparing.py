@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from kernelrl.agents.base import Agent
 from kernelrl.agents.history import History
-from kernelrl.agents.loading import load
-from kernelrl.episodes.adapter import time_limit
+from kernelrl.envs.wrapping import time_limit
+from kernelrl.loading import load
 
 __all__ = [
     "EPISODES",

@@ -5,12 +5,11 @@ Imported when first used, like the rest of the package; nothing here is compiled
 
 from kernelrl.theory import bonuses, concentration, covering, kernel_constants, lipschitz, regret
 from kernelrl.theory.bonuses import Problem
-from kernelrl.theory.summary import command, summarise
+from kernelrl.theory.summary import summarise
 
 __all__ = [
     "Problem",
     "bonuses",
-    "command",
     "concentration",
     "covering",
     "kernel_constants",

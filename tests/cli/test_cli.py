@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import importlib
 import json
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,7 @@ from typer.testing import CliRunner
 
 import kernelrl as krl
 from experiment_parts import call, environment
-from kernelrl import cli
-from kernelrl.cli import app
-from kernelrl.experiments import display
-from kernelrl.experiments.learning import Job
+from kernelrl.cli import app, solve, theory
 
 
 def invoke(*arguments):
@@ -64,26 +60,28 @@ def test_trouble_with_a_disk_is_told_without_a_traceback(monkeypatch, capsys):
     def full():
         raise OSError(28, "No space left on device", "report/regret.png")
 
-    monkeypatch.setattr(cli, "app", full)
+    cli_main = importlib.import_module("kernelrl.cli.main")
+    monkeypatch.setattr(cli_main, "app", full)
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        cli_main.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == "kernelrl: [Errno 28] No space left on device: 'report/regret.png'\n"
 
 
-def test_other_commands_are_handed_on(monkeypatch):
-    """They are imported by the command that needs them."""
+def test_what_commands_ask_for(monkeypatch):
+    """The options arrive where the work is done."""
     seen = []
-    module = types.ModuleType("stand-in")
-    module.write_report = lambda path, out: seen.append((path, out)) or Path("page.html")
-    module.solve_command = lambda env, tolerance, json: seen.append((env, tolerance, json))
-    module.command = lambda env, episodes, json, **more: seen.append((env, episodes, json, more))
-    for name in ("kernelrl.reporting", "kernelrl.envs.optimal", "kernelrl.theory"):
-        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(
+        "kernelrl.reporting.write_report", lambda path, out: seen.append((path, out)) or Path("page.html")
+    )
+    monkeypatch.setattr(solve, "optimal_values", lambda env, tolerance: seen.append((env, tolerance)))
+    monkeypatch.setattr(solve, "show", lambda *given: None)
+    monkeypatch.setattr(theory, "show", lambda *given: None)
+    monkeypatch.setattr("kernelrl.theory.summarise", lambda env, episodes, **more: seen.append((env, episodes, more)))
     assert invoke("report", "results").stdout == "Written: page.html\n"
     assert json.loads(invoke("report", "results", "--out", "there", "--json").stdout) == {"report": "page.html"}
     invoke("solve", "kernelrl/TwinRooms-v0", "--tolerance", "0.1")
-    invoke("theory", "kernelrl/TwinRooms-v0", "--episodes", "7", "--json")
+    assert invoke("theory", "kernelrl/TwinRooms-v0", "--episodes", "7", "--json").stdout == "null\n"
     chosen = ("--delta", "0.1", "--bandwidth", "0.2", "--regularization", "3", "--kernel", "compact", "--per-step")
     invoke("theory", "kernelrl/Ramp-v0", *chosen, "--lipschitz", "0.5", "1")
     unless_given = {
@@ -97,9 +95,9 @@ def test_other_commands_are_handed_on(monkeypatch):
     assert seen == [
         (Path("results"), None),
         (Path("results"), Path("there")),
-        ("kernelrl/TwinRooms-v0", 0.1, False),
-        ("kernelrl/TwinRooms-v0", 7, True, unless_given),
-        ("kernelrl/Ramp-v0", 50_000, False, given),
+        ("kernelrl/TwinRooms-v0", 0.1),
+        ("kernelrl/TwinRooms-v0", 7, unless_given),
+        ("kernelrl/Ramp-v0", 50_000, given),
     ]
 
 
@@ -149,39 +147,3 @@ def test_nothing_is_imported_before_it_is_needed(statement, absent):
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True
     )
     assert done.stdout.strip() == ""
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_on_a_terminal(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    job = Job("greedy [x]", 3, 200, {}, {}, "", [], 20.0)
-    with display.Display([job], {job.name: 0}) as shown:
-        shown.update(job, 50, None)
-        shown.update(job, 100, 1.2345)
-        shown.say("by the way [y]")
-        shown._live.refresh()
-        bars = sys.stderr.getvalue()
-        shown.end(job, "finished")
-    for word in ("greedy [x], seed 3", "100/200", "mean return 1.23", "by the way [y]", "all"):
-        assert word in bars
-    assert "greedy [x], seed 3: finished" in sys.stderr.getvalue()
-
-
-def test_progress_elsewhere_is_sparse(monkeypatch, capsys):
-    job = Job("greedy", 3, 200, {}, {}, "", [], 20.0)
-    now = [0.0]
-    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
-    with display.Display([job], {job.name: 0}) as shown:
-        for episode in range(100):
-            now[0] += 1.0
-            shown.update(job, episode, 0.5)
-        shown.end(job, "finished")
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 4 and lines[0] == "greedy, seed 3: episode 30 of 200, mean return 0.5"
-    assert lines[-1] == "greedy, seed 3: finished"

@@ -1,0 +1,102 @@
+"""What the baselines share: agents that count in the cells of a grid, or of a partition that adapts itself."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents.base import Agent, Floats
+from kernelrl.agents.spaces import Spaces
+from kernelrl.arguments import one_of, positive, whole_number
+from kernelrl.bonuses.counted import BONUSES, Optimism, new_optimism, width_of_ucbvi
+from kernelrl.episodes import verbs
+from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
+from kernelrl.stores.counts import plan_without_bonus
+
+__all__ = ["Baseline", "CountingAgent", "GridAgent"]
+
+
+class Baseline(Agent, abstract=True):
+    """What all baselines share: the bonus, the caps, and the read-outs that need them."""
+
+    hyper_parameters: ClassVar[tuple[str, ...]] = (
+        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes",
+    )  # fmt: skip
+
+    def __init__(
+        self, horizon: int | None, reward_range: tuple[float, float] | str, bonus: str, bonus_scale: float,
+        delta: float, total_episodes: int | None,
+    ) -> None:  # fmt: skip
+        super().__init__(horizon, reward_range)
+        self.bonus = one_of("bonus", bonus, BONUSES)
+        self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
+        self.delta = positive("delta", delta)
+        if self.delta >= 1:
+            raise ValueError(f"delta must be a probability of failure between 0 and 1, such as 0.05; got {delta!r}")
+        self.total_episodes = None if total_episodes is None else whole_number("total_episodes", total_episodes, 1)
+        if bonus == "hoeffding" and total_episodes is None:
+            raise ValueError(
+                'total_episodes: bonus="hoeffding" depends on how many episodes will be played; give total_episodes=…'
+            )
+
+    def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
+        """The factor w of 1/√N in the Hoeffding bonus (see `kernelrl.bonuses.counted`)."""
+        raise NotImplementedError
+
+    def _optimism(self, horizon: int, cells: int, actions: int) -> Optimism:
+        width = self._hoeffding_width(horizon, cells, actions) if self.bonus == "hoeffding" else 0.0
+        optimism: Optimism = new_optimism(horizon, self.bonus, self.bonus_scale, width)
+        return optimism
+
+    def counts(self, states: npt.ArrayLike, step: int) -> Floats:
+        """(n, A) visits of the cells that hold `states` (n, d)."""
+        return self.read(verbs.READ_COUNTS, states, step)
+
+    def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
+        """(n, A) exploration bonuses B_h at `states` (n, d)."""
+        bonuses: Floats = self.read(verbs.READ_BONUSES, states, step) * self.rewards.width
+        return bonuses
+
+
+class GridAgent(Baseline, abstract=True):
+    """A baseline on a uniform grid, or on the states of a Discrete space as they are."""
+
+    takes_discrete = True
+    hyper_parameters = ("bins", *Baseline.hyper_parameters)
+
+    def __init__(self, bins: Any, *shared: Any) -> None:
+        super().__init__(*shared)
+        self.bins = check_bins(bins)
+
+    def _grid(self, spaces: Spaces) -> Grid:
+        if spaces.discrete and self.bins is not None:
+            raise ValueError(f"bins: the states are those of a Discrete space already; leave bins out, got {self.bins}")
+        if not spaces.discrete and self.bins is None:
+            raise ValueError(f"bins: a Box of states must be divided into cells; give {type(self).__name__}(bins=…)")
+        grid: Grid = (
+            discrete_grid(spaces.low, spaces.high) if spaces.discrete else box_grid(self.bins, spaces.low, spaces.high)
+        )
+        check_size(grid.cells, spaces.actions, spaces.horizon)
+        return grid
+
+
+class CountingAgent(GridAgent, abstract=True):
+    """A grid agent that keeps counts of transitions: it deploys the best policy of the estimated environment."""
+
+    _deployed: tuple[int, Floats] | None = None
+
+    def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
+        return float(width_of_ucbvi(horizon, cells, actions, self.total_episodes, self.delta))
+
+    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
+        """(n,) actions of the best policy of the estimated environment, without bonus."""
+        counts, V, settings = self.model.counts, self.model.V, self.model.settings
+        number = int(counts.number[1])
+        if self._deployed is None or self._deployed[0] != number:
+            Q = np.zeros((self.spaces.horizon, V.shape[1], self.spaces.actions))
+            plan_without_bonus(counts, settings.units, np.zeros_like(V), Q)
+            self._deployed = number, Q
+        cells = [int(cell_of(settings.grid, x)) for x in states]
+        return np.asarray(self._deployed[1][step, cells].argmax(axis=1), np.int64)

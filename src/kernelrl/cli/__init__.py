@@ -1,0 +1,5 @@
+"""The command line: `kernelrl run`, `report`, `list`, `solve`, `theory`; one file per command."""
+
+from kernelrl.cli.main import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,26 @@
+"""What several commands share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["EnvId", "Json", "find_modules_here"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+EnvId = Annotated[
+    str,
+    typer.Argument(metavar="ENV", help="An environment's id, such as kernelrl/TwinRooms-v0; module:id; module:Class."),
+]
+
+
+def find_modules_here() -> None:
+    """Let environments and agents be named by modules of the current folder, as `run` does with those beside its file.
+
+    They come last, so that nothing that lies here takes the place of an installed module.
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))

@@ -1,0 +1,80 @@
+"""`kernelrl solve`."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernelrl.cli.options import EnvId, Json, find_modules_here
+
+if TYPE_CHECKING:
+    from kernelrl.envs.optimal import OptimalValues
+
+__all__ = ["solve"]
+
+
+def solve(
+    env: EnvId,
+    tolerance: Annotated[float, typer.Option(help="Accuracy of the values.")] = 1e-3,
+    json: Json = False,
+) -> None:
+    """Compute the optimal values of an environment."""
+    from rich.console import Console
+
+    find_modules_here()
+    with Console(stderr=True).status(f"Computing the optimal values of {env} …"):
+        found = optimal_values(env, tolerance)
+    if json:
+        print(jsonlib.dumps(as_json(env, found)))
+    else:
+        show(env, found, tolerance)
+
+
+def optimal_values(env_id: str, tolerance: float) -> OptimalValues:
+    """The optimal values of the environment of that id; what cannot be had is a ValueError."""
+    from kernelrl.envs.making import make_environment
+    from kernelrl.envs.optimal import solve as solve_environment
+
+    try:
+        env = make_environment(env_id)
+    except ValueError as error:
+        raise ValueError(f"env: {error}") from error
+    try:
+        return solve_environment(env, tolerance)
+    except RuntimeError as error:  # the tolerance is too small: a mistake in the question
+        raise ValueError(str(error)) from error
+
+
+def as_json(env_id: str, found: OptimalValues) -> dict[str, Any]:
+    """What is printed with --json."""
+    starts = found.motion.starts
+    values = found.values(starts, 0)
+    return {
+        "environment": env_id, "horizon": found.horizon, "start_value": found.start_value,
+        "starts": [{"state": x.tolist(), "value": float(v)} for x, v in zip(starts, values, strict=True)],
+        "tolerance": found.tolerance, "change": found.change, "cells": found.cells,
+    }  # fmt: skip
+
+
+def show(env_id: str, found: OptimalValues, tolerance: float) -> None:
+    """Print the values for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"Optimal values of [bold]{env_id}[/], {found.horizon} steps an episode")
+    table = Table()
+    table.add_column("start")
+    table.add_column("V*₁", justify="right")
+    starts = found.motion.starts
+    for x, v in zip(starts, found.values(starts, 0), strict=True):
+        table.add_row(f"({', '.join(f'{c:g}' for c in x)})", f"{v:.4f}")
+    table.add_row("mean", f"{found.start_value:.4f}", style="bold")
+    console.print(table)
+    console.print(
+        f"No value changed by more than {found.change:.1g} (asked for: {tolerance:g}) when the grid was last refined, "
+        f"to {found.cells} cells an axis of each room.",
+        highlight=False,
+    )

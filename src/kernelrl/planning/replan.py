@@ -1,0 +1,6 @@
+"""When an algorithm plans: before each episode, also after each step, or when the data of a pair have doubled."""
+
+__all__ = ["DOUBLING", "EACH_EPISODE", "EACH_STEP", "REPLAN"]
+
+REPLAN = ("episode", "step", "doubling")  # as users say it; the numbers below are what compiled code compares
+EACH_EPISODE, EACH_STEP, DOUBLING = range(len(REPLAN))
