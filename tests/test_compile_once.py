@@ -21,7 +21,7 @@ from kernelrl.episodes.verbs import perform
 from kernelrl.geometry import grid
 from kernelrl.geometry.metrics import LpSpace
 from kernelrl.jit.compile import ROOT, WHERE_COMPILED
-from kernelrl.planning import deployed
+from kernelrl.planning import cells, full, reading
 from small_envs import Line
 from user_functions import around, overloaded
 
