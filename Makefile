@@ -46,6 +46,8 @@ lint: setup  ## check style, formatting and types
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@$(BIN)/mypy --strict examples
+	@$(BIN)/mypy --strict --config-file= examples/tank.py
 
 coverage: setup  ## run the core's tests without compilation and show which lines they reach
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered
