@@ -247,12 +247,13 @@ def move_arrays(edit: Edit, rng: np.random.Generator) -> None:
 
 VALUES = (
     None, True, False, 0, 1, -1, 2, 7, 10**6, 10**12, 2**63, 10**30, 0.5, -0.5, 1e-300, 1e300, 1e400, "", "x", "inf",
-    "nan", "os:_exit", [], [1], [0.5, 2], ["0.0", "1.0"], {}, {"kind": "tuple", "items": [0, 1]}, {"kind": "x"},
-    {"kind": "function", "function": "os:_exit"}, {"kind": "function", "function": 3},
-    {"kind": "bonus", "name": "Joint"},
-    {"kind": "custom", "function": "os:_exit"}, {"kind": "folded", "map": "os:_exit", "metric": {"kind": "lp"}},
-    {"kind": "folded", "map": "kernelrl.envs.twin_rooms:twin_rooms_fold"}, {"kind": "lp", "p": 1, "scale": [1, 2, 3]},
-    {"kind": "kernel", "name": "tricube"}, {"kind": "kernel"}, {"kind": "power", "start": 1, "minimum": 0.1},
+    "nan", "os:_exit", [], [1], [0.5, 2], ["0.0", "1.0"], {}, {"name": "tuple", "items": [0, 1]}, {"name": "x"},
+    {"name": "function", "function": "os:_exit"}, {"name": "function", "function": 3}, "none", "-inf",
+    {"kind": "bonus", "name": "joint"}, {"name": "text", "text": "none"}, {"name": "tuple", "items": 3},
+    {"name": "custom", "function": "os:_exit"}, {"name": "folded", "map": "os:_exit", "metric": {"name": "lp"}},
+    {"name": "folded", "map": "kernelrl.envs.twin_rooms:twin_rooms_fold"}, {"name": "lp", "p": 1, "scale": [1, 2, 3]},
+    {"name": "tricube"}, {"kind": "kernel"}, {"name": "power", "start": 1, "minimum": 0.1}, {"kind": [], "name": {}},
+    {"name": "mine", "from": "os"}, {"name": "recursion", "reward": "x", "transition": [1]},
 )  # fmt: skip
 
 
@@ -281,7 +282,7 @@ def change_header(edit: Edit, rng: np.random.Generator) -> None:
         place[key] = place[key] + (1 if rng.random() < 0.5 else -1)
         edit.words.append(f"{name}: {place[key]}")
     elif way == 3:
-        edit.header = str(rng.choice(["", "[]", "null", "{", "[" * 5000, "{}", "NaN", '{"format": 2}']))
+        edit.header = str(rng.choice(["", "[]", "null", "{", "[" * 5000, "{}", "NaN", '{"format": 3}']))
         edit.words.append(f"the header: {edit.header[:20]}")
     else:
         place[key] = VALUES[rng.integers(len(VALUES))]

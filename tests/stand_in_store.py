@@ -12,7 +12,7 @@ import numpy as np
 import polars
 
 import kernelrl as krl
-from kernelrl.agents import storage
+from kernelrl.agents import codec
 from kernelrl.experiments.store import FORMAT
 
 ENVIRONMENT = {"id": "kernelrl/TwinRooms-v0", "goal": [0.3, 0.3], "radius": 0.3}
@@ -119,7 +119,7 @@ def make_store(
                 "seconds": np.concatenate(seconds).cumsum(), "value": np.full(episodes, 20.0),
             }
         ).write_parquet(run.path / "history.parquet")  # fmt: skip
-        made = {name: storage.encode(getattr(agent, name)) for name in agent.hyper_parameters}
+        made = codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters})
         record = {
             "format": FORMAT, "label": run.label, "seed": run.seed, "episodes": episodes,
             "configuration": {"agent": type(agent).__name__, "hyper_parameters": made},

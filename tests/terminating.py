@@ -106,31 +106,11 @@ def advance_stop(env, stream, state, action, next_state):
     return env.go, False, False
 
 
-class Small(gym.Env):
+class Small(krl.envs.CompiledEnv):
     """The Gymnasium side of each: two actions, states a Box (1,) or Discrete, no time limit."""
 
     def __init__(self, dynamics: Any, observation_space: gym.Space) -> None:
-        self.dynamics, self.observation_space = dynamics, observation_space
-        self.action_space = gym.spaces.Discrete(2)
-        self.stream, self.state = np.zeros(4, np.uint64), np.zeros(1)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
-        super().reset(seed=seed)
-        number = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        reset(self.dynamics, number, self.stream, self.state)
-        return self.observation(), {}
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
-        assert self.action_space.contains(action)
-        after = np.zeros(1)
-        reward, terminated, truncated = advance(self.dynamics, self.stream, self.state, int(action), after)
-        self.state = after
-        return self.observation(), float(reward), bool(terminated), bool(truncated), {}
-
-    def observation(self) -> Any:
-        if isinstance(self.observation_space, gym.spaces.Discrete):
-            return int(self.state[0])
-        return self.state.copy()
+        super().__init__(dynamics, observation_space=observation_space, action_space=gym.spaces.Discrete(2))
 
 
 class Corridor(Small):

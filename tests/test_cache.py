@@ -11,13 +11,16 @@ import pickle
 import subprocess
 import sys
 import threading
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
 from numba.core.registry import cpu_target
 
+import kernelrl as krl
 from cache_race import race
+from kernelrl.episodes import verbs
 from kernelrl.jit import code_cache
 from kernelrl.jit.code_cache import CodeCache
 from kernelrl.jit.code_key import UnknownError
@@ -567,6 +570,81 @@ def test_an_edited_script_is_compiled_again(tmp_path):
         assert result_of(start_user(tmp_path, program)) == (right, [])
 
 
+POOL = """
+from typing import NamedTuple
+import gymnasium as gym
+import numpy as np
+import kernelrl as krl
+import pool_physics
+from pool_physics import drop
+
+LEVEL = 0.5
+
+class Pool(NamedTuple):
+    inflow: float
+
+@krl.envs.reset.implement(Pool)
+def start(env, seed, stream, state):
+    state[0] = LEVEL
+
+@krl.envs.advance.implement(Pool)
+def step(env, stream, state, action, next_state):
+    next_state[0] = state[0] + 0.0 * krl.random.normal(stream)
+    return 1.0 * drop(state[0]) + pool_physics.EXTRA, False, False
+
+class PoolEnv(krl.envs.CompiledEnv):
+    def __init__(self):
+        space = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
+        super().__init__(Pool(0.1), observation_space=space, action_space=gym.spaces.Discrete(2))
+"""
+POOL_PHYSICS = """
+from numba import njit
+EXTRA = 0.0
+
+@njit
+def drop(level):
+    return 2.0 * level
+"""
+RUN_POOL = """
+import json
+from numba.core import event
+
+compiled = []
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__qualname__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Listener())
+returns = [krl.RandomAgent(horizon=2).fit(PoolEnv(), 1, seed=0, driver=driver).returns[0]
+           for driver in ("compiled", "python")]
+print(json.dumps([*returns, compiled]))
+"""
+POOL_EDITS = (  # what, file, old text, new text, the return of two steps
+    ("a constant", "pool.py", "LEVEL = 0.5", "LEVEL = 0.25", 1.0),
+    ("a function of another file", "pool_physics.py", "2.0 * level", "4.0 * level", 2.0),
+    ("a constant of another file", "pool_physics.py", "EXTRA = 0.0", "EXTRA = 1.0", 4.0),
+    ("advance", "pool.py", "1.0 * drop", "3.0 * drop", 8.0),
+    ("reset", "pool.py", "state[0] = LEVEL", "state[0] = LEVEL + 0.25", 14.0),
+)
+
+
+@pytest.mark.parametrize("program", ["run.py", "pool.py"])
+def test_an_edited_environment_is_compiled_again(tmp_path, program):
+    """A user's `CompiledEnv`, in a module or in the very script that is run, with either driver."""
+    (tmp_path / "pool_physics.py").write_text(POOL_PHYSICS)
+    (tmp_path / "pool.py").write_text(POOL if program == "run.py" else POOL + RUN_POOL)
+    (tmp_path / "run.py").write_text("from pool import PoolEnv, krl\n" + RUN_POOL)
+    assert result_of(start_user(tmp_path, program))[0] == [2.0, 2.0]
+    for what, file, old, new, right in POOL_EDITS:
+        edit(tmp_path / file, old, new)
+        assert result_of(start_user(tmp_path, program))[0] == [right, right], what
+    assert result_of(start_user(tmp_path, program)) == ([right, right], [])
+
+
 CELL = """
 from typing import NamedTuple
 from kernelrl.geometry.metrics import embed
@@ -591,6 +669,40 @@ def test_cells_of_a_notebook(home):
         assert out[0] == 1.0 + factor
         counts.append(len(entries(home)))
     assert counts == [1, 2, 2]
+
+
+def test_cells_of_a_notebook_with_an_environment():
+    """The compiled loop is one for all environments; numba knows a NamedTuple by its name, which is the same again."""
+    namespace = {"__name__": "__main__"}
+    cell = POOL.replace("import pool_physics\nfrom pool_physics import drop\n", "").replace("pool_physics.", "")
+    cell = cell.replace("drop(state[0])", "EXTRA").replace("LEVEL = 0.5", "LEVEL, EXTRA = 0.5, FACTOR")
+    for factor in (1.0, 2.0, 1.0):
+        exec(compile(cell.replace("FACTOR", str(factor)), "<cell>", "exec"), namespace)
+        env = namespace["PoolEnv"]()
+        assert type(env.dynamics).__qualname__ == "Pool"
+        for driver in ("compiled", "python"):
+            history = krl.RandomAgent(horizon=3).fit(env, 2, seed=0, driver=driver)
+            assert history.returns.tolist() == [6.0 * factor] * 2
+
+
+def test_cells_of_a_notebook_with_an_algorithm():
+    """The same where Python calls a verb through the one function for all models."""
+    cell = "class Mine(NamedTuple):\n    level: float\n" + "".join(
+        f"@verbs.{verb}.implement(Mine)\ndef {verb}({arguments}):\n    {body}\n"
+        for verb, arguments, body in (
+            ("has_room", "model", "return True"),
+            ("begin_episode", "model", "return None"),
+            ("end_episode", "model", "return None"),
+            ("choose", "model, state, h", "return FACTOR"),
+            ("observe", "model, state, action, reward, next_state, h, terminated", "return None"),
+            ("read_values", "model, state, h", "return model.level"),
+            *((f"read_{name}", "model, state, h, out", "out[:] = 0.0") for name in ("q", "counts", "bonuses")),
+        )
+    )
+    for factor in (1, 2, 1):
+        namespace = {"NamedTuple": NamedTuple, "verbs": verbs, "__name__": "__main__"}
+        exec(compile(cell.replace("FACTOR", str(factor)), "<cell>", "exec"), namespace)
+        assert verbs.choose(namespace["Mine"](0.0), np.zeros(1), 0) == factor
 
 
 SAME_NAME = """

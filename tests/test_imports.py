@@ -19,8 +19,6 @@ import kernelrl
 
 ROOT = Path(kernelrl.__file__).parent
 DESIGN = ROOT.parent.parent / "docs" / "design.md"
-# Kernel agents, which are still split between their classes and their algorithms.
-UNSORTED = ("kernelrl.agents.kernel", "kernelrl.agents.public", "kernelrl.planning.certified_merged")
 MODULE = re.compile(r"kernelrl(\.\w+)*(:\w+)?")
 
 
@@ -91,10 +89,8 @@ def test_every_part_has_its_place():
 def test_imports_go_one_way():
     known = modules()
     assert len(known) > 80
-    sources = {name: file.read_text() for name, file in known.items() if name not in UNSORTED}
+    sources = {name: file.read_text() for name, file in known.items()}
     assert not (wrong := violations(sources, known, layers())), "\n".join(wrong)
-    for name in UNSORTED:
-        assert violations({name: known[name].read_text()}, known, layers()), f"{name} need not be in UNSORTED"
 
 
 @pytest.mark.parametrize(

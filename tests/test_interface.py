@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import os
 import subprocess
@@ -15,9 +14,7 @@ import pytest
 from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
 
 import kernelrl as krl
-from kernelrl.agents import storage
-from kernelrl.envs import TwinRooms
-from kernelrl.jit.stream import episode_seed
+from kernelrl.envs import CompiledEnv, TwinRooms
 from pairs import in_own_units
 from small_envs import Counting, Halved, Line
 
@@ -71,7 +68,6 @@ each_variant = pytest.mark.parametrize("variant", AGENTS)
 each_agent = pytest.mark.parametrize("agent", CLASSES)
 H, EPISODES, SEED = 20, 30, 7
 STEPS = (0, 9, H - 1)
-SCRATCH = ("scratch", "buffer", "queues", "memo", "square", "here", "sums", "of", "smoothed", "value")
 READ_OUTS = ("q_values", "values", "counts", "bonuses")
 
 
@@ -122,6 +118,7 @@ def test_history_and_read_outs(variant):
     assert (history.lengths == H).all()
     assert history.first_episode == 0 and history.interrupted is False and history.seconds > 0
     assert (history.returns >= 0).all() and (history.returns <= H).all() and history.returns.max() > 0
+    assert history.optimistic_values[0] == H
     n = len(states_to_read())
     for (name, h), values in found.items():
         if name == "act":
@@ -138,115 +135,18 @@ def test_history_and_read_outs(variant):
         assert (found["counts", 0] >= least).all() and found["counts", 0].max() > 1
 
 
+@pytest.mark.parametrize("check", krl.testing.AGENT_CHECKS)
 @each_variant
-def test_drivers_agree_to_the_last_bit(variant):
-    history, found = whole(variant)
-    agent = make(variant)
-    other = agent.fit(make_env(), EPISODES, seed=SEED, driver="python")
-    assert np.array_equal(history.returns, other.returns)
-    assert np.array_equal(history.lengths, other.lengths)
-    assert np.array_equal(history.optimistic_values, other.optimistic_values)
-    check_equal(found, read(agent))
-
-
-class FirstValues(gym.Wrapper):
-    """Asks the agent for V_0 at the first state of each episode, after the episode has begun."""
-
-    agent, values = None, ()
-
-    def reset(self, **options):
-        self.state, info = self.env.reset(**options)
-        self.first = True
-        return self.state, info
-
-    def step(self, action):
-        if self.first:
-            self.values = (*self.values, self.agent.values([self.state], 0)[0])
-        self.first = False
-        return self.env.step(action)
+def test_interface(variant, check):
+    """All that `krl.testing.check_agent` checks, one by one."""
+    krl.testing.AGENT_CHECKS[check](functools.partial(make, variant), make_env())
 
 
 @each_variant
-def test_optimistic_values(variant):
-    """They are what the agent says when an episode has begun."""
+def test_another_seed_is_another_run(variant):
     history, _ = whole(variant)
-    env = FirstValues(make_env())
-    env.agent = make(variant)
-    env.agent.fit(env, EPISODES, seed=SEED)
-    assert len(env.values) == EPISODES and np.array_equal(history.optimistic_values, env.values)
-    assert history.optimistic_values[0] == H
-
-
-@each_variant
-def test_fit_twice_is_fit_once(variant, tmp_path):
-    """Also with the other driver, across saving and loading, and with an empty call in between."""
-    history, found = whole(variant)
-    agent = make(variant)
-    parts = [agent.fit(make_env(), 11, seed=SEED, driver="compiled"), agent.fit(make_env(), 0)]
-    agent.save(tmp_path / "agent.krl")
-    agent = krl.load(tmp_path / "agent.krl")
-    assert agent.episodes == 11
-    parts += [agent.fit(make_env(), 6, driver="python"), agent.fit(make_env(), EPISODES - 17, seed=SEED)]
-    assert [part.first_episode for part in parts] == [0, 11, 11, 17]
-    assert [len(part) for part in parts] == [11, 0, 6, EPISODES - 17]
-    assert np.array_equal(np.concatenate([part.returns for part in parts]), history.returns)
-    assert agent.episodes == EPISODES
-    check_equal(found, read(agent))
-
-
-@each_variant
-def test_driving_by_hand_is_fit(variant):
-    history, found = whole(variant)
-    agent, env = make(variant), make_env()
-    agent.start(env.observation_space, env.action_space, horizon=H, seed=SEED)
-    returns = []
-    for k in range(EPISODES):
-        x, _ = env.reset(seed=int(episode_seed(SEED, k)))
-        agent.begin_episode()
-        total = 0.0
-        for h in itertools.count():
-            a = agent.choose(x, h)
-            y, r, terminated, truncated, _ = env.step(a)
-            agent.observe(x, a, r, y, h, terminated=terminated)
-            total += r
-            x = y
-            if terminated or truncated:
-                break
-        agent.end_episode()
-        returns.append(total)
-    assert agent.episodes == EPISODES
-    assert returns == history.returns.tolist()
-    check_equal(found, read(agent))
-
-
-@each_variant
-def test_seeds(variant):
-    history, found = whole(variant)
-    again = make(variant)
-    assert np.array_equal(again.fit(make_env(), EPISODES, seed=SEED).returns, history.returns)
-    check_equal(found, read(again))
     other = make(variant).fit(make_env(), EPISODES, seed=SEED + 1)
     assert not np.array_equal(other.returns, history.returns)
-
-
-@each_variant
-def test_reading_changes_nothing(variant):
-    history, found = whole(variant)
-    agent = make(variant)
-    first = agent.fit(make_env(), 15, seed=SEED)
-    before = {name: array.copy() for name, array in storage.arrays_of(agent.model)}
-    once, twice = read(agent, steps=range(H)), read(agent, steps=range(H))
-    check_equal(once, twice)
-    repr(agent)
-    for name, array in storage.arrays_of(agent.model):
-        last = name.rpartition(".")[2]
-        if last == "chain":  # its last row is scratch
-            assert np.array_equal(array[:-1], before[name][:-1])
-        elif last not in SCRATCH:
-            assert np.array_equal(array, before[name]), name
-    second = agent.fit(make_env(), EPISODES - 15)
-    assert np.array_equal(np.concatenate([first.returns, second.returns]), history.returns)
-    check_equal(found, read(agent))
 
 
 def test_across_processes(tmp_path):
@@ -339,7 +239,7 @@ def test_a_wrapper_of_the_users_is_obeyed(agent):
         twice = cls(**doubled(options), reward_range=(0, 1)).fit(make_env(), 5, seed=SEED).returns
         assert np.array_equal(2 * history.returns, twice)
         assert history.returns.max() > 0
-        with pytest.raises(ValueError, match=r'driver: only environments of this package.*driver="python"'):
+        with pytest.raises(ValueError, match=r'driver: only a krl.envs.CompiledEnv.* wrapper .*driver="python"'):
             learner.fit(env, 1, driver="compiled")
         assert learner.episodes == 5
 
@@ -349,7 +249,7 @@ def test_auto_takes_the_compiled_driver_where_it_can(monkeypatch):
         raise AssertionError("the Python driver was used")
 
     bare = make_env().unwrapped
-    monkeypatch.setattr(TwinRooms, "step", refuse)
+    monkeypatch.setattr(CompiledEnv, "step", refuse)
     for env in (make_env(), make_env(disable_env_checker=True), TimeLimit(OrderEnforcing(bare), 20)):
         assert len(krl.RandomAgent().fit(env, 3, seed=0)) == 3
     for env in (Counting(make_env()), TimeLimit(Counting(bare), 20)):

@@ -23,7 +23,7 @@ from numba import njit
 import kernelrl as krl
 import user_functions
 from kernelrl.agents import archive as archive_module
-from kernelrl.agents import storage
+from kernelrl.agents import registry, storage
 from kernelrl.geometry import buckets
 
 KERNEL = {"bandwidth": 0.1, "representatives": None}
@@ -297,6 +297,10 @@ def test_older_format(saved, tmp_path):
     path = rewritten(saved, tmp_path / "older.krl", {"format": 1})
     with pytest.raises(ValueError, match=r"path: .*older\.krl was saved by an earlier kernelrl .*units; learn again"):
         krl.load(path)
+    path = rewritten(saved, tmp_path / "older.krl", {"format": 2})
+    words = r"earlier kernelrl \(format 2, .* hyper-parameters in another form; learn again"
+    with pytest.raises(ValueError, match=rf"path: .*older\.krl was saved by an {words}"):
+        krl.load(path)
 
 
 def test_unknown_agent(saved, tmp_path):
@@ -382,7 +386,7 @@ def test_functions_are_named_by_where_they_are(tmp_path):
     krl.KernelUCBVI(**KERNEL, metric=user_functions.around).save(tmp_path / "agent.krl")
     with zipfile.ZipFile(tmp_path / "agent.krl") as archive:
         stored = json.loads(archive.read("kernelrl.json"))["hyper_parameters"]["metric"]
-    assert stored == {"kind": "custom", "function": "user_functions:around"}
+    assert stored == {"name": "custom", "function": "user_functions:around"}
 
 
 def test_only_functions_can_be_given_on_loading(saved):
@@ -403,11 +407,12 @@ def test_functions_are_not_imported(saved, tmp_path):
     header = json.loads(zipfile.ZipFile(saved).read("kernelrl.json"))["hyper_parameters"]
     for function in ("os:_exit", "trap:anything", "__main__:x", "a.b.c", ""):
         for name, value in (
-            ("bandwidth", {"kind": "function", "function": function}),
-            ("metric", {"kind": "custom", "function": function}),
-            ("metric", {"kind": "folded", "map": function, "metric": {"kind": "lp", "p": 2, "scale": None}}),
-            ("metric", {"kind": "folded", "map": "os:_exit", "metric": {"kind": "custom", "function": function}}),
-            ("kernel", {"kind": "tuple", "items": [{"kind": "function", "function": function}]}),
+            ("bandwidth", {"name": "function", "function": function}),
+            ("metric", {"name": "custom", "function": function}),
+            ("metric", {"name": "folded", "map": function, "metric": {"name": "lp", "p": 2, "scale": "none"}}),
+            ("metric", {"name": "folded", "map": "os:_exit", "metric": {"name": "custom", "function": function}}),
+            ("kernel", {"name": "tuple", "items": [{"name": "function", "function": function}]}),
+            ("kernel", [{"name": "function", "function": function}]),
         ):
             path = rewritten(saved, tmp_path / "trap.krl", {"hyper_parameters": {**header, name: value}})
             with pytest.raises(ValueError, match=rf"trap\.krl was saved with the function .* as {name}") as caught:
@@ -448,22 +453,26 @@ def test_all_objects(options, tmp_path):
 
 
 def test_every_class_of_objects_can_be_saved():
-    """One that is added to these modules must be added here and to `storage`, or users meet it when they save."""
-    for module, known in (
-        (krl.bonuses, {"Simplified", "Full", "Joint"}),
-        (krl.metrics, {"Lp", "Folded", "Custom"}),
-        (krl.schedules, {"Power"}),
-        (krl.kernels, {"Kernel"}),
+    """One that is added to these modules must be registered, or users meet it when they save."""
+    for kind, module in (
+        ("bonus", krl.bonuses),
+        ("metric", krl.metrics),
+        ("bandwidth", krl.schedules),
+        ("kernel", krl.kernels),
     ):
-        classes = {name for name, thing in vars(module).items() if dataclasses.is_dataclass(thing)}
-        assert classes == known
+        classes = {thing for thing in vars(module).values() if dataclasses.is_dataclass(thing)}
+        assert classes == set(registry.PACKAGE[kind].values())
 
 
 def test_what_cannot_be_saved(tmp_path):
-    kernel = dataclasses.replace(krl.kernels.Gaussian(), C1=2.0)
-    with pytest.raises(ValueError, match=r"kernel: .* cannot be saved; only the kernels of krl.kernels can"):
-        krl.KernelUCBVI(**KERNEL, kernel=kernel).save(tmp_path / "agent.krl")
-    with pytest.raises(ValueError, match="cannot be saved, since it has no name to import it by"):
+    @dataclasses.dataclass(frozen=True)
+    class Wide(krl.kernels.Gaussian):
+        C1 = 2.0
+
+    register = r'@krl\.register\("kernel", "…"\)'
+    with pytest.raises(ValueError, match=rf"kernel: .*Wide\(\) cannot be saved, .* is not registered; .*{register}"):
+        krl.KernelUCBVI(**KERNEL, kernel=Wide()).save(tmp_path / "agent.krl")
+    with pytest.raises(ValueError, match=r"bandwidth: .* cannot be saved, since it has no name to import it by"):
         krl.KernelUCBVI(bandwidth=functools.partial(max, 0.1), representatives=None).save(tmp_path / "agent.krl")
     assert not os.listdir(tmp_path)
 
@@ -529,7 +538,7 @@ def test_one_name_twice(saved, tmp_path):
 
 @pytest.mark.parametrize("key", ["format", "version", "agent", "hyper_parameters", "started", "more"])
 def test_keys_of_the_header(key, saved, tmp_path):
-    for value in (None, 3, "x", [], {}):
+    for value in (None, 77, "x", [], {}):
         path = rewritten(saved, tmp_path / "keys.krl", {key: value})
         with pytest.raises(ValueError, match=r"path: .*keys\.krl "):
             krl.load(path)
@@ -581,5 +590,5 @@ def test_equal_agents_make_equal_files(tmp_path, monkeypatch):
 
 
 def test_a_kernel_is_no_bandwidth():
-    with pytest.raises(ValueError, match="bandwidth must be a finite number above 0, got Kernel"):
+    with pytest.raises(ValueError, match="bandwidth must be a finite number above 0, got Gaussian"):
         krl.KernelUCBVI(bandwidth=krl.kernels.Gaussian(), representatives=0.1)

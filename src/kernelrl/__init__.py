@@ -10,15 +10,19 @@ from kernelrl.envs import register as _register
 if TYPE_CHECKING:
     from kernelrl import bonuses as bonuses
     from kernelrl import envs as envs
+    from kernelrl import random as random
+    from kernelrl import testing as testing
     from kernelrl import theory as theory
     from kernelrl.agents import presets as presets
     from kernelrl.agents import schedules as schedules
     from kernelrl.agents.base import Agent
     from kernelrl.agents.history import History
-    from kernelrl.agents.public import GreedyKernelUCBVI, KernelUCBVI
+    from kernelrl.agents.registry import register
     from kernelrl.agents.spaces import Spaces
     from kernelrl.algorithms.adaptive_ql import AdaptiveQL
+    from kernelrl.algorithms.greedy_kernel_ucbvi import GreedyKernelUCBVI
     from kernelrl.algorithms.greedy_ucbvi import GreedyUCBVI
+    from kernelrl.algorithms.kernel_ucbvi import KernelUCBVI
     from kernelrl.algorithms.opt_ql import OptQL
     from kernelrl.algorithms.random_agent import RandomAgent
     from kernelrl.algorithms.ucbvi import UCBVI
@@ -50,7 +54,10 @@ __all__ = [
     "load",
     "metrics",
     "presets",
+    "random",
+    "register",
     "schedules",
+    "testing",
     "theory",
     "units",
     "verbs",
@@ -60,15 +67,16 @@ _WHERE = {
     "AdaptiveQL": "kernelrl.algorithms.adaptive_ql",
     "Agent": "kernelrl.agents.base",
     "Field": "kernelrl.jit.fields",
-    "GreedyKernelUCBVI": "kernelrl.agents.public",
+    "GreedyKernelUCBVI": "kernelrl.algorithms.greedy_kernel_ucbvi",
     "GreedyUCBVI": "kernelrl.algorithms.greedy_ucbvi",
     "History": "kernelrl.agents.history",
-    "KernelUCBVI": "kernelrl.agents.public",
+    "KernelUCBVI": "kernelrl.algorithms.kernel_ucbvi",
     "OptQL": "kernelrl.algorithms.opt_ql",
     "RandomAgent": "kernelrl.algorithms.random_agent",
     "Spaces": "kernelrl.agents.spaces",
     "UCBVI": "kernelrl.algorithms.ucbvi",
     "load": "kernelrl.loading",
+    "register": "kernelrl.agents.registry",
 }
 _MODULES = {
     "bonuses": "kernelrl.bonuses",
@@ -76,7 +84,9 @@ _MODULES = {
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",
     "presets": "kernelrl.agents.presets",
+    "random": "kernelrl.random",
     "schedules": "kernelrl.agents.schedules",
+    "testing": "kernelrl.testing",
     "theory": "kernelrl.theory",
     "units": "kernelrl.stores.units",
     "verbs": "kernelrl.episodes.verbs",

@@ -5,23 +5,23 @@ The command line prints what it was asked for; everything else that is shown goe
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
 import time
 import types
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numba.core import event
 
 from kernelrl.jit.code_cache import cache_of
 
-__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "tracked"]
+__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track"]
 
 LINE_SECONDS = 30.0  # between two lines about a run where there is no terminal
-T = TypeVar("T")
 
 
 def say(text: str) -> None:
@@ -86,14 +86,18 @@ class Progress:
             self._bar.update(self._task, completed=done, mean=f"{mean:.3g}")
 
 
-def tracked(items: Sequence[T], text: str, quiet: bool) -> Iterable[T]:
-    """The items, with a bar that says what is done with them on a terminal, unless `quiet`."""
-    if quiet or not sys.stderr.isatty():
-        return items
+@contextlib.contextmanager
+def track(what: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
+    """Show a bar on a terminal while `total` pieces of work are done; what is yielded is called after each."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda: None
+        return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import track
 
-    return track(items, text, console=Console(stderr=True))
+    with progress.Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
 
 
 class Status:
@@ -199,7 +203,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         model = event.data["args"][0] if event.data["args"] else None
         if model is None or model in self._said or not module.startswith("kernelrl."):
             return
-        if "settings" not in getattr(model, "fields", ()):
+        if "settings" not in getattr(getattr(model, "instance_class", None), "_fields", ()):
             return
         self._said.add(model)
         print(f"Compiling {model.instance_class.__name__} ({how_often(event)}) …", file=sys.stderr, flush=True)

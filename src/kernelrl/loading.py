@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
-from kernelrl.agents import public, storage
+import kernelrl
+from kernelrl.agents import codec
 from kernelrl.agents.archive import ArgumentError, Refused, open_archive
 from kernelrl.agents.base import Agent
-from kernelrl.agents.registry import AGENTS
+from kernelrl.agents.classes import AGENTS
 from kernelrl.agents.restoring import restore
-from kernelrl.algorithms import adaptive_ql, greedy_ucbvi, opt_ql, random_agent, ucbvi
+from kernelrl.geometry import metrics
+from kernelrl.imports import import_module, imported
 
 __all__ = ["load"]
 
-EVERY_AGENT = public, adaptive_ql, greedy_ucbvi, opt_ql, random_agent, ucbvi  # imported so that AGENTS knows them
 KEYS = {"format": int, "version": str, "agent": str, "hyper_parameters": dict}
 
 
@@ -24,12 +26,15 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
     The file is checked as a whole: an agent comes out of it that works, or a ValueError that names the file and says
     what is wrong. No code of the file's is run. Hyper-parameters that are functions of the user's own, such as a
     metric, must be given again, `kernelrl.load(path, metric=…)`; or `trust=True` allows to import them by the names
-    that stand in the file.
+    that stand in the file. Classes that were registered by `krl.register` need neither, once their modules have been
+    imported.
     """
     with open_archive(path) as archive:
         header = archive.header
         check_keys(header)
         name, stored = header["agent"], header["hyper_parameters"]
+        if isinstance(name, str) and name in kernelrl.__all__:
+            getattr(kernelrl, name)  # which imports it
         if name not in AGENTS:
             raise Refused(f"holds an agent of class {name!r}, which this version of kernelrl does not have")
         cls = AGENTS[name]
@@ -37,7 +42,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         same_keys("hyper_parameters", stored, cls.hyper_parameters)
         agent = cls(
             **{
-                key: functions[key] if key in functions else storage.decode(item, key, trust)
+                key: functions[key] if key in functions else codec.decode(key, item, FileImports(trust))
                 for key, item in stored.items()
             }
         )
@@ -46,6 +51,55 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         else:
             archive.check_names([])
     return agent
+
+
+class FileImports(codec.Imports):
+    """What a file may import: nothing, since that runs code, unless the user trusts the file.
+
+    The functions of this package need no trust.
+    """
+
+    def __init__(self, trust: bool) -> None:
+        self._trust = trust
+
+    def function(self, argument: str, path: str) -> Any:
+        """The function "module:function"."""
+        importlib.import_module("kernelrl.envs")  # which makes its folds known
+        for function in metrics.SHIPPED_FOLDS:
+            if codec.function_path(argument, function) == path:
+                return function
+        saved, supply = f"was saved with the function {path} as {argument}", f"krl.load(path, {argument}=…)"
+        if not self._trust:
+            raise Refused(
+                f"{saved}, and importing it would run code; supply it: {supply}; or, if you trust the file, "
+                "krl.load(path, trust=True) imports it"
+            )
+        try:
+            if path.partition(":")[0] == "__main__":
+                raise ValueError("functions of a script cannot be imported by name")
+            return imported(path)
+        except ValueError as error:
+            why = str(error).removeprefix(f'"{path}" cannot be imported: ')
+            raise Refused(f"{saved}, which cannot be imported ({why}); supply it: {supply}") from error
+
+    def module(self, argument: str, kind: str, name: str, module: str) -> None:
+        """Import the module that registers the class of that kind and name."""
+        saved = f'was saved with the {kind} "{name}" as {argument}, which the module {module} registers'
+        if not self._trust:
+            raise Refused(
+                f"{saved}, and that has not been imported; import {module} before loading; or, if you trust the file, "
+                "krl.load(path, trust=True) imports it"
+            )
+        try:
+            if module == "__main__":
+                raise ValueError("the classes of a script cannot be imported by name")
+            import_module(module)
+        except ValueError as error:
+            why = str(error).removeprefix(f'"{module}" cannot be imported: ')
+            raise Refused(
+                f"{saved}, and that cannot be imported ({why}); register the class before loading, or supply the "
+                f"object: krl.load(path, {argument}=…)"
+            ) from error
 
 
 def check_keys(header: dict[str, Any]) -> None:
@@ -73,7 +127,7 @@ def check_functions(
     for key in functions:
         if key not in cls.hyper_parameters:
             raise ArgumentError(f"{key} is not a hyper-parameter of {cls.__name__}")
-        if not storage.holds_function(stored.get(key)):
+        if not codec.needs_code(key, stored.get(key)):
             raise ArgumentError(
                 f"{key} was saved with the agent in {path} and cannot be changed on loading; leave it out"
             )

@@ -22,10 +22,21 @@ def invoke(*arguments):
 
 def test_list():
     said = invoke("list").stdout
-    for word in ("experiments:", "paper", "KernelUCBVI", "kernelrl/TwinRooms-v0", "exponential-power", "lp"):
+    for word in (
+        "experiments:",
+        "paper",
+        "KernelUCBVI",
+        "kernelrl/TwinRooms-v0",
+        "exponential-power",
+        "lp",
+        "joint",
+        "power",
+    ):
         assert word in said
     content = json.loads(invoke("list", "--json").stdout)
-    assert list(content) == ["experiments", "agents", "environments", "kernels", "metrics"]
+    assert list(content) == [
+        "experiments", "agents", "environments", "kernels", "metrics", "bonuses", "schedules", "lipschitz",
+    ]  # fmt: skip
     assert all(text for entries in content.values() for text in entries.values())
 
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import kernelrl as krl
+from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import episode_seed, index_below, mix, new_stream, next_bits, normal, seed_stream, uniform
 from naive import stream as naive
 
@@ -100,3 +102,29 @@ def test_episode_seeds_are_distinct_and_spread():
     found = np.array([episode_seed(seed, k) for seed in range(10) for k in range(200)])
     assert np.unique(found).size == found.size
     assert stats.kstest(found / 2**31, "uniform").pvalue > 1e-3
+
+
+# ----------------------------------------------------------------------------------------------------- the public names
+
+
+@compiled
+def in_compiled_code(stream, seed, out):
+    krl.random.seed_stream(stream, seed)
+    for i in range(out.shape[0]):
+        out[i, 0] = krl.random.uniform(stream)
+        out[i, 1] = krl.random.normal(stream)
+        out[i, 2] = krl.random.index_below(stream, 5)
+
+
+def test_public_names_in_compiled_code_and_from_python():
+    """The same draws; without the JIT, both are Python."""
+    stream, out = np.zeros(4, np.uint64), np.zeros((50, 3))
+    in_compiled_code(stream, 9, out)
+    expected, from_python = naive.Stream.seeded(9), np.zeros(4, np.uint64)
+    krl.random.seed_stream(from_python, 9)
+    for u, z, i in out:
+        assert krl.random.uniform(from_python) == u == expected.uniform()
+        assert krl.random.normal(from_python) == z == pytest.approx(expected.normal(), rel=1e-14)
+        assert krl.random.index_below(from_python, 5) == i == expected.index_below(5)
+    assert np.array_equal(stream, from_python)
+    assert sorted(krl.random.__all__) == ["index_below", "normal", "seed_stream", "uniform"]

@@ -16,6 +16,8 @@ def test_gymnasium_is_content():
     env = gym.make("kernelrl/Ramp-v0")
     assert type(env.unwrapped) is Ramp
     check_env(env.unwrapped, skip_render_check=True)
+    krl.testing.check_environment(env)
+    krl.testing.check_environment(Ramp(noise=0.3), horizon=5)
 
 
 def test_moves_rewards_and_walls():

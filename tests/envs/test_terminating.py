@@ -8,7 +8,6 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
 import kernelrl as krl
-import terminating
 from terminating import REWARDS, Corridor, CorridorCells, Stop, optimal_values
 
 KINDS = {"corridor": Corridor, "cells": CorridorCells, "stop": Stop}
@@ -18,6 +17,7 @@ KINDS = {"corridor": Corridor, "cells": CorridorCells, "stop": Stop}
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_gymnasium_is_content(make, twin):
     check_env(make(twin=twin), skip_render_check=True)
+    krl.testing.check_environment(make(twin=twin), horizon=12)
 
 
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
@@ -98,11 +98,10 @@ def test_playing_it_collects_the_optimal_value(twin):
 
 
 @pytest.mark.parametrize("make", [Corridor, CorridorCells, Stop])
-def test_both_drivers(make, monkeypatch):
-    """The Python driver plays the Gymnasium class, the compiled one the dynamics, of which it must know."""
+def test_both_drivers(make):
+    """The Python driver plays the Gymnasium class, the compiled one the dynamics."""
     histories = []
     for driver in ("python", "compiled"):
-        monkeypatch.setattr(make, "__module__", terminating.__name__ if driver == "python" else "kernelrl.envs.small")
         agent = (krl.RandomAgent if make is Corridor else krl.OptQL)(reward_range=(-1, 0))
         histories.append(agent.fit(TimeLimit(make(), 15), 40, seed=3, driver=driver))
     np.testing.assert_array_equal(histories[0].returns, histories[1].returns)

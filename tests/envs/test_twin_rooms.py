@@ -17,6 +17,7 @@ from kernelrl.envs import twin_rooms as module
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.twin_rooms import TwinRooms, draw, make_dynamics, twin_rooms_fold
 from kernelrl.jit.stream import new_stream
+from kernelrl.testing import check_environment
 from naive import twin_rooms as naive
 from naive.stream import Stream
 
@@ -41,6 +42,7 @@ def step_from(env, state, action, stream=None):
 def test_gymnasium_finds_nothing_to_say():
     check_env(gym.make("kernelrl/TwinRooms-v0").unwrapped)
     check_env(gym.make("kernelrl/TwinRooms-v0", render_mode="rgb_array").unwrapped)
+    check_environment("kernelrl/TwinRooms-v0")
 
 
 def test_importing_and_registering_leaves_numba_alone():

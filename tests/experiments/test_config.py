@@ -186,6 +186,20 @@ def test_objects_from_tables():
         ({"bandwidth": 0.1, "metric": {"name": "folded"}}, ["metric: folded: map is missing"]),
         ({"bandwidth": 0.1, "metric": {"name": "folded", "map": "nowhere:f"}}, ["metric", "nowhere:f", "imported"]),
         ({"bandwidth": 0.1, "metric": {"name": "folded", "map": "f"}}, ["metric", "module:name"]),
+        ({"bandwidth": 0.1, "metric": {"name": "folded", "map": 3}}, ["metric", "module:name", "3"]),
+        ({"bandwidth": 0.1, "metric": {"name": ["lp"]}}, ["metric", "needs a name"]),
+        ({"bandwidth": 0.1, "metric": {"name": "mine"}}, ["metric", "mine", 'from = "module"']),
+        (
+            {"bandwidth": 0.1, "metric": {"name": "mine", "from": "math"}},
+            ["metric", "math registers no metric", "mine"],
+        ),
+        ({"bandwidth": 0.1, "metric": {"name": "mine", "from": "nowhere"}}, ["metric: from", "nowhere", "imported"]),
+        ({"bandwidth": 0.1, "metric": {"name": "mine", "from": 3}}, ["metric", "from must be", "3"]),
+        ({"bandwidth": 0.1, "metric": {"name": "lp", "kind": "norm"}}, ["metric", '"norm"', "kernel"]),
+        ({"bandwidth": {"name": "powr"}}, ["bandwidth", "did you mean power?", "function"]),
+        ({"bandwidth": {"name": "function"}}, ["bandwidth: function: function is missing"]),
+        ({"bandwidth": 0.1, "lipschitz": {"name": "tuple", "items": 3}}, ["lipschitz", "list of items", "3"]),
+        ({"bandwidth": 0.1, "bonus": {"name": "joint", "episodes": math.inf}}, ["bonus", "infinity"]),
         ({"bandwidth": 0.1, "kernel": {"name": "exponential-power", "p": 1}}, ["kernel", "above 2"]),
         ({"bandwidth": 0.1, "bonus": {"name": "joint", "delta": 2}}, ["bonus", "delta must lie between 0 and 1"]),
         ({"bandwidth": 0.1, "bonus": {"name": "joint"}}, ["lipschitz", "needs Lipschitz constants"]),
@@ -299,7 +313,9 @@ def test_the_catalogue_can_be_run(name, agents):
 
 def test_listing():
     everything = listing()
-    assert set(everything) == {"agents", "environments", "kernels", "metrics"}
+    assert set(everything) == {
+        "agents", "environments", "kernels", "metrics", "bonuses", "schedules", "lipschitz",
+    }  # fmt: skip
     assert {"KernelUCBVI", "GreedyKernelUCBVI", "RandomAgent"} <= set(everything["agents"])
     assert "kernelrl/TwinRooms-v0" in everything["environments"]
     for kernel in everything["kernels"]:

@@ -12,7 +12,7 @@ import pytest
 import kernelrl as krl
 from experiment_parts import GREEDY, RANDOM, table, write_toml
 from kernelrl import experiments
-from kernelrl.experiments.store import safe_name
+from kernelrl.experiments.store import FORMAT, safe_name
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,10 @@ def test_layout(made):
     kept = [f"runs/{label}/seed-3/agent-{k}.krl" for label in ("greedy", "random") for k in (1, 3, 12, 30, 60)]
     assert found == sorted([*files, *kept, "experiment.json", ".lock"])
     content = json.loads((made / "experiment.json").read_text())
-    assert content["format"] == 2 and content["kernelrl"] == krl.__version__
+    assert content["format"] == FORMAT and content["kernelrl"] == krl.__version__
     assert content["experiment"]["seeds"] == [3, 1]
     run = json.loads((made / "runs/greedy/seed-1/run.json").read_text())
-    assert run["format"] == 2 and run["episodes"] == 60 and run["finished"] is True
+    assert run["format"] == FORMAT and run["episodes"] == 60 and run["finished"] is True
     assert (run["label"], run["seed"]) == ("greedy", 1)
     assert run["seconds"] > 0 and run["versions"]["numba"] and run["machine"]["cores"]
     assert run["configuration"]["hyper_parameters"]["bandwidth"] == 0.1
@@ -133,13 +133,13 @@ def test_a_history_with_a_gap_is_damaged(copy):
 
 def test_newer_formats(copy):
     file = copy / "runs/greedy/seed-1/run.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 3}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT + 1}))
     runs = {(run.label, run.seed): run for run in experiments.open_store(copy).runs()}
     with pytest.raises(experiments.StoreError, match=r"run\.json was written by a newer version.*upgrade"):
         _ = runs["greedy", 1].config
     assert runs["greedy", 3].config
     file = copy / "experiment.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 3}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT + 1}))
     with pytest.raises(experiments.StoreError, match=r"experiment\.json was written by a newer version"):
         experiments.open_store(copy)
     file.write_text("{")
@@ -148,8 +148,11 @@ def test_newer_formats(copy):
 
 
 def test_older_formats(copy):
-    """Format 1 had values in other units."""
+    """Format 1 had values in other units, format 2 other forms of hyper-parameters."""
     file = copy / "runs/greedy/seed-1/run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
+    with pytest.raises(experiments.StoreError, match=r"run\.json was .* older .*hyper-parameters in another form: run"):
+        _ = experiments.open_store(copy).run("greedy", 1).config
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 1}))
     with pytest.raises(experiments.StoreError, match=r"run\.json was written by an older version.*another folder"):
         _ = experiments.open_store(copy).run("greedy", 1).config

@@ -126,7 +126,7 @@ def test_hyper_parameters_include_defaults(page):
         "representatives = none",
         "regularization = 0.01",
         'range = "auto"',
-        "lp(p = 2",
+        "metric = lp(p=2.0, scale=none)",
     ):
         assert part in rows["greedy"]
 

@@ -24,7 +24,8 @@ from kernelrl.geometry.buckets import available_memory
 
 __all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "open_archive", "write_file"]
 
-FORMAT = 2
+FORMAT = 3
+EARLIER = {1: "whose values were in other units", 2: "which wrote hyper-parameters in another form"}
 HEADER = "kernelrl.json"
 MOST_HEADER = 2**20  # bytes
 MOST_ENTRIES = 1000
@@ -95,8 +96,8 @@ class Archive:
             )
         if version < FORMAT:
             raise Refused(
-                f"was saved by an earlier kernelrl (format {version}, this one reads {FORMAT}), whose values were in "
-                "other units; learn again, or load it with that version"
+                f"was saved by an earlier kernelrl (format {version}, this one reads {FORMAT}), {EARLIER[version]}; "
+                "learn again, or load it with that version"
             )
         return header
 

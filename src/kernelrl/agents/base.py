@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from kernelrl.agents import storage
 from kernelrl.agents.checks import as_environment, whole_number
+from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
 from kernelrl.agents.recovery import Recovery
-from kernelrl.agents.registry import register
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.saving import save
@@ -304,7 +304,7 @@ class Agent:
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or the id of one, and learn; call it again to go on.
 
-        `driver` is "compiled" (environments of this package, not wrapped), "python" (any environment) or "auto".
+        `driver` is "compiled" (a `krl.envs.CompiledEnv`, not wrapped), "python" (any environment) or "auto".
         `progress` shows a bar on standard error; None does so on a terminal. Ctrl-C ends the call after the running
         episode, with all that was collected; a second Ctrl-C raises KeyboardInterrupt at once.
 

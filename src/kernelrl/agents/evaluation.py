@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from kernelrl.agents.reward_range import SLACK
 from kernelrl.envs.interface import advance, reset
-from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon
+from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
 from kernelrl.episodes.adapter import GymEnvironment
 from kernelrl.jit.stream import episode_seed
 
@@ -175,7 +175,8 @@ def play_episodes(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int
     """Play the deployed policy; also the most steps that an episode could have."""
     agent.check_started()
     agent.get_ready(env)
-    world = compiled_dynamics(env)  # the same episodes without Gymnasium's wrappers, which cost more than the rest
+    # Ours make no mistakes: the same episodes without Gymnasium's wrappers and checks, which cost more than the rest.
+    world = compiled_dynamics(env) if is_shipped(env) else None
     if world is None:
         adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.first_action)
         parts = [play(agent, adapted, agent.spaces.horizon, seed, k, 1) for k in range(episodes)]

@@ -16,7 +16,7 @@ from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recovery
 from kernelrl.console import Interrupts, Progress
-from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
+from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped, why_not_compiled
 from kernelrl.episodes import loop as rollout
 from kernelrl.episodes import verbs as interface
 from kernelrl.episodes.adapter import GymEnvironment
@@ -164,8 +164,8 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
     dynamics = None if driver == "python" else compiled_dynamics(env)
     if driver == "compiled" and dynamics is None:
         raise ValueError(
-            "driver: only environments of this package, wrapped in nothing but Gymnasium's TimeLimit, "
-            f'OrderEnforcing and PassiveEnvChecker, run compiled; {env} needs driver="python"'
+            "driver: only a krl.envs.CompiledEnv, wrapped in nothing but Gymnasium's TimeLimit, OrderEnforcing and "
+            f'PassiveEnvChecker, runs compiled, but {why_not_compiled(env)}; {env} needs driver="python"'
         )
     return dynamics
 

@@ -7,28 +7,27 @@ assumption 3, known Lipschitz constants, and a space of known covering number.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.bonuses.smoothed import FULL, Full, Joint, bonus_object, no_table
+from kernelrl.bonuses.smoothed import Full, Joint, bonus_object
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, Folded, Lp
-from kernelrl.planning.certified import Certified, bound_targets, bound_values, bounds_at, new_certified
-from kernelrl.planning.certified_merged import CertifiedMerged, bounds_at_merged
-from kernelrl.stores.merged import STARTED, STARTS
+from kernelrl.planning.interface import Planned
+from kernelrl.planning.reading import read_value
+from kernelrl.planning.sides import LOWER, UPPER
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
 from kernelrl.theory.kernel_constants import qualifying_kernels
 
 __all__ = [
-    "bonus_settings",
-    "bounds",
-    "certify",
+    "BonusProblem",
+    "Bounds",
     "check_bonus",
     "check_certificate",
     "check_order",
-    "start_gap",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -> None:
     """Refuse a bonus of the theory where its assumptions do not hold."""
     chosen = bonus_object(bonus)
-    if chosen.code < FULL:
+    if not chosen.promises:
         return
     name = type(chosen).__name__
     g = resolve_kernel(kernel)
@@ -68,7 +67,7 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
 def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> None:
     """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
     chosen = bonus_object(bonus)
-    if chosen.code < FULL or (isinstance(chosen, Full) and chosen.reward_term == "printed"):
+    if not chosen.promises or (isinstance(chosen, Full) and chosen.reward_term == "printed"):
         raise ValueError(
             f"{name}: the bonus {bonus!r} gives no certificate; make the agent with bonus=krl.bonuses.Joint(delta)"
         )
@@ -81,58 +80,55 @@ def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> No
         raise ValueError(f"{name}: with bonus_scale={scale} below 1 the bonus certifies nothing; make the agent with 1")
 
 
-def bonus_settings(
-    bonus: Any, kernel: str | Kernel, metric: Any, width: float, box: tuple[Floats, Floats], actions: int,
-    horizon: int, sigma: float, beta: float, lipschitz: Any, constants: Floats | None, pooled: bool, merge: float,
-) -> dict[str, Any]:  # fmt: skip
-    """The bonus as the compiled settings hold it; `box` is that of embedded states, `constants` L_h (H,).
+@dataclass(frozen=True)
+class BonusProblem:
+    """What a bonus may depend on; rewards are mapped to [0, 1]."""
 
-    `width` is that of the range of rewards; Lipschitz constants are for rewards mapped to [0, 1].
-    """
-    chosen = bonus_object(bonus)
-    table, progress = no_table(horizon)
-    if chosen.code >= FULL:
-        widths = box[1] - box[0]
+    kernel: Kernel
+    metric: Any
+    width: float
+    """That of the range of rewards, in the environment's units."""
+    box: tuple[Floats, Floats]
+    """Of embedded states."""
+    actions: int
+    horizon: int
+    sigma: float
+    beta: float
+    given: Any
+    """Lipschitz constants as given."""
+    lipschitz: Floats
+    """(H,) L_h."""
+    stationary: bool
+    merge: float
+    """The merge distance of representative states, or 0."""
+
+    def full_table(self, delta: float, episodes: int | None, reward_term: str) -> Floats:
+        """The coefficients of the full bonus."""
+        table: Floats = full_table(self._problem("Full"), delta, episodes, reward_term)
+        return table
+
+    def joint_table(self, delta: float, episodes: int | None, self_normalised: bool) -> Floats:
+        """The coefficients of the joint bonus."""
+        table: Floats = joint_table(self._problem("Joint"), delta, episodes, self_normalised)
+        return table
+
+    def _problem(self, name: str) -> Problem:
+        widths, g, metric = self.box[1] - self.box[0], self.kernel, self.metric
         if not np.isfinite(widths).all():
             raise ValueError(
-                f"bonus: {type(chosen).__name__} needs the covering number of the state space, which must be bounded; "
-                "wrap the environment so that its states are, or use the bonus Simplified"
+                f"bonus: {name} needs the covering number of the state space, which must be bounded; wrap the "
+                "environment so that its states are, or use the bonus Simplified"
             )
-        assert constants is not None
-        g = resolve_kernel(kernel)
-        problem = Problem(
-            horizon, actions, tuple(widths.tolist()), sigma, beta, g.C1, g.C2, tuple(constants.tolist()),
-            lipschitz if isinstance(lipschitz, tuple) else None, pooled, merge, norm_of(metric),
-            (metric.defect or 0.0) / width if isinstance(metric, Folded) else 0.0,
+        return Problem(
+            self.horizon, self.actions, tuple(widths.tolist()), self.sigma, self.beta, g.C1, g.C2,
+            tuple(self.lipschitz.tolist()), self.given if isinstance(self.given, tuple) else None, self.stationary,
+            self.merge, norm_of(metric), (metric.defect or 0.0) / self.width if isinstance(metric, Folded) else 0.0,
         )  # fmt: skip
-        if isinstance(chosen, Full):
-            table = full_table(problem, chosen.delta, chosen.episodes, chosen.reward_term)
-        else:
-            table = joint_table(problem, chosen.delta, chosen.episodes, chosen.self_normalised)
-    return {"bonus": chosen.code, "table": table, "progress": progress}
 
 
 def norm_of(metric: Any) -> float:
     """The p of the norm between embeddings."""
     return math.inf if math.isinf(p := (metric.metric if isinstance(metric, Folded) else metric).p) else float(p)
-
-
-def certify(settings: Any, samples: Any, box: tuple[Floats, Floats], cell: float, planning: Any) -> Certified:
-    """Bounds on the optimal values from all samples; `planning` wraps the list of pieces of work, to show progress."""
-    number, block = int(samples.number[0]), 1000
-    certified: Certified = new_certified(settings, samples, *box, cell)
-    pieces = [(h, part) for h in range(settings.horizon - 1, -1, -1) for part in (bound_targets, bound_values)]
-    for h, part in planning(pieces[:-1]):  # nobody's next value is that of step 0
-        for t in range(0, number, block):
-            part(certified, h, t, min(number, t + block))
-    return certified
-
-
-def bounds(certified: Certified | CertifiedMerged, u: Floats) -> tuple[float, float]:
-    """V↓_0 and V↑_0 at the embedded state `u`."""
-    out = np.zeros(2)
-    (bounds_at if isinstance(certified, Certified) else bounds_at_merged)(certified, u, out)
-    return float(out[0]), float(out[1])
 
 
 def check_order(lower: float, upper: float, slack: float) -> None:
@@ -145,15 +141,20 @@ def check_order(lower: float, upper: float, slack: float) -> None:
         )
 
 
-def start_gap(certified: Certified | CertifiedMerged, slack: float) -> float:
-    """The largest gap between the bounds at the start states of the last 32 episodes; infinite before the first."""
-    if isinstance(certified, Certified):
-        steps = certified.samples.labels[0, : certified.slot.size]
-        starts = certified.samples.states[0, np.flatnonzero(steps == 0)[-STARTS:]]
-    else:
-        merged = certified.model.merged
-        starts = merged.starts[: merged.clock[STARTED]]
-    found = [bounds(certified, u) for u in np.unique(starts, axis=0)]
-    for lower, upper in found:
-        check_order(lower, upper, slack)
-    return max((upper - lower for lower, upper in found), default=math.inf)
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds on the optimal values, planned from all data."""
+
+    lower: Planned
+    upper: Planned
+
+    def at(self, u: Floats) -> tuple[float, float]:
+        """V↓_0 and V↑_0 at the embedded state `u`, in mapped units."""
+        return read_value(self.lower, LOWER, u), read_value(self.upper, UPPER, u)
+
+    def widest(self, starts: Floats, slack: float) -> float:
+        """The largest gap between the bounds at embedded states (n, d); infinite where there are none."""
+        found = [self.at(u) for u in np.unique(starts, axis=0)]
+        for lower, upper in found:
+            check_order(lower, upper, slack)
+        return max((upper - lower for lower, upper in found), default=math.inf)

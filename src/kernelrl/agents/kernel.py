@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import copy
 import warnings
 from typing import Any, ClassVar
 
@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents import storage
 from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.checks import (
     as_environment,
@@ -22,28 +21,24 @@ from kernelrl.agents.checks import (
 )
 from kernelrl.agents.evaluation import PolicyGap, policy_gap
 from kernelrl.agents.guarantees import (
-    bonus_settings,
-    bounds,
-    certify,
+    BonusProblem,
+    Bounds,
     check_bonus,
     check_certificate,
     check_order,
-    start_gap,
 )
+from kernelrl.agents.keeping import EverySample, Representatives, with_room
 from kernelrl.agents.spaces import Spaces
-from kernelrl.algorithms.kernel_merged import ENDED, PENDING, PLANS, KernelMerged, with_merged
-from kernelrl.bonuses.smoothed import FULL, NONE, bonus_object
-from kernelrl.console import tracked
-from kernelrl.episodes import verbs as interface
+from kernelrl.bonuses.interface import with_data_of
+from kernelrl.bonuses.smoothed import bonus_object
+from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import embed, resolve_metric
-from kernelrl.geometry.representatives import relist_cones
-from kernelrl.planning.certified import Certified
-from kernelrl.planning.certified_merged import CertifiedMerged, new_certified_merged
-from kernelrl.planning.deployed import Deployed, deployed_action, new_deployed, plan_deployed
 from kernelrl.planning.incremental import STILL
-from kernelrl.stores.merged import rebandwidth
-from kernelrl.stores.samples import TERMINATED, Settings, cell_widths, embedded_box
+from kernelrl.planning.interface import Planned
+from kernelrl.planning.reading import read_q
+from kernelrl.planning.sides import DEPLOYED, LOWER, UPPER
+from kernelrl.stores.samples import Settings, embedded_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
 
@@ -52,7 +47,7 @@ __all__ = ["REPLAN", "KernelAgent"]
 MOST_SAMPLES = 2.0**20
 MANY_SAMPLES, ALONE = 1000, 0.8  # with so many samples and so many representatives for each, none is near another
 REPLAN = ("episode", "step", "doubling")
-MOVED = 0.05  # weights are computed anew when a schedule has moved the bandwidth by more than this fraction
+MOVED = 0.05  # weights are computed again when a schedule has moved the bandwidth by more than this fraction
 
 
 class KernelAgent(Agent, abstract=True):
@@ -62,8 +57,8 @@ class KernelAgent(Agent, abstract=True):
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
         "representatives", "max_representatives", "reward_range",
     )  # fmt: skip
-    _exact: ClassVar[Any]  # make a model of all samples, and one of representatives
-    _merged: ClassVar[Any]
+    exact_plan: ClassVar[Any]  # makes the plan (see `kernelrl.planning.interface`) for all samples, and the one for
+    merged_plan: ClassVar[Any]  # representative states
     replan = REPLAN[0]
 
     def __init__(
@@ -87,8 +82,12 @@ class KernelAgent(Agent, abstract=True):
         self.max_representatives = max_representatives
         resolve_kernel(kernel)
         self._check_combination()
-        self._deployed: tuple[Any, Any] | None = None
-        self._certified: tuple[int, Certified | CertifiedMerged] | None = None
+        bounded, moments = self.metric.bounded, bonus_object(bonus).needs_moments
+        self._keeping: EverySample | Representatives = EverySample(bounded, moments)
+        if self.representatives is not None:
+            self._keeping = Representatives(self.representatives, max_representatives, bounded, moments)
+        self._deployed: tuple[Any, Planned] | None = None
+        self._certified: tuple[int, Bounds] | None = None
         self._warned_of_limit = self._warned_of_strangers = False
 
     def _check_combination(self) -> None:
@@ -96,7 +95,7 @@ class KernelAgent(Agent, abstract=True):
         if self.representatives is None and self.max_representatives is not None:
             raise ValueError("max_representatives is for representative states, but representatives is None")
         check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
-        if bonus_object(self.bonus).code >= FULL:
+        if bonus_object(self.bonus).promises:
             if self.max_representatives is not None:
                 raise ValueError(
                     f"max_representatives: the bonus {self.bonus} holds with max_representatives=None only"
@@ -111,7 +110,11 @@ class KernelAgent(Agent, abstract=True):
 
     def keeps_promises(self) -> bool:
         """Whether the bonus is one of the theory."""
-        return bool(bonus_object(self.bonus).code >= FULL)
+        return bool(bonus_object(self.bonus).promises)
+
+    def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
+        """The algorithm's NamedTuple, for states of `d` coordinates."""
+        raise NotImplementedError
 
     # ----------------------------------------------------------------------------------------------------- the model
 
@@ -127,21 +130,18 @@ class KernelAgent(Agent, abstract=True):
         return None if self.lipschitz is None else self.lipschitz / width
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, sigma: float) -> Settings:
-        kernel = resolve_kernel(self.kernel)
-        space = self.metric.space(low, high)
-        lipschitz = self._mapped_lipschitz()
-        L, bonus = lipschitz_constants(lipschitz, horizon), bonus_object(self.bonus)
+        kernel, space, lipschitz = resolve_kernel(self.kernel), self.metric.space(low, high), self._mapped_lipschitz()
+        L = lipschitz_constants(lipschitz, horizon)
+        constants, bonus = np.zeros(horizon) if L is None else L, bonus_object(self.bonus)
+        problem = BonusProblem(
+            kernel, self.metric, self.rewards.width, embedded_box(space, low, high), actions, horizon, sigma,
+            self.regularization, lipschitz, constants, self.stationary, self.representatives or 0.0,
+        )  # fmt: skip
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
-            kernel=kernel.code, power=kernel.power, compact=math.isfinite(kernel.support),
-            bonus_scale=self.bonus_scale * getattr(bonus, "scale", 1.0), bonus_root=getattr(bonus, "root", 0.0),
-            bonus_count=getattr(bonus, "count", 0.0), stationary=self.stationary,
-            interpolate=L is not None, lipschitz=np.zeros(horizon) if L is None else L,
-            replan=REPLAN.index(self.replan), units=self.rewards.units, space=space,
-            **bonus_settings(
-                self.bonus, kernel, self.metric, self.rewards.width, embedded_box(space, low, high), actions, horizon,
-                sigma, self.regularization, lipschitz, L, self.stationary, self.representatives or 0.0,
-            ),
+            stationary=self.stationary, interpolate=L is not None, lipschitz=constants,
+            replan=REPLAN.index(self.replan), promises=bonus.promises, kernel=kernel.compiled(),
+            bonus=bonus.compiled(self.bonus_scale, problem), units=self.rewards.units, space=space,
         )  # fmt: skip
 
     def _smoothing(self, sigma: float) -> dict[str, float]:
@@ -160,35 +160,14 @@ class KernelAgent(Agent, abstract=True):
         if self._log_epoch >= EPOCHS:
             raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
         settings = self._settings(low, high, spaces.actions, spaces.horizon, self._sigma)
-        self._box = embedded_box(settings.space, low, high)
-        if self.representatives is None:
-            self._widths = self._stored_widths() or self._cells(settings)
-            return self._exact(settings, stream, *self._box, *self._widths)
-        cone_reach = reach_of_cones(settings)
-        limit = self.max_representatives or np.iinfo(np.int64).max
-        return self._merged(settings, stream, *self._box, self.representatives, limit, cone_reach, self.metric.bounded)
-
-    def _cells(self, settings: Settings) -> tuple[float, float]:
-        """Widths of cells for sums of weights and for cones."""
-        weights, cones = cell_widths(settings, self.metric.bounded)
-        return weights, cones
-
-    def _stored_widths(self) -> tuple[float, float] | None:
-        """The widths that samples were arranged with when the agent was saved, if it comes out of a file."""
-        if "widths" not in self.stored:
-            return None
-        widths = self.stored["widths"]
-        if not (isinstance(widths, list) and len(widths) == 2 and all(isinstance(width, str) for width in widths)):
-            raise ValueError(f"started: widths must be two numbers as text, got {widths!r}")
-        weights, cones = (float(width) for width in widths)
-        if not (weights > 0.0 and cones > 0.0):
-            raise ValueError(f"started: widths must be above 0, got {widths!r}")
-        return weights, cones
+        self._keeping.restore(self.stored)
+        new_plan = self.exact_plan if self.representatives is None else self.merged_plan
+        store, plan = self._keeping.new(settings, embedded_box(settings.space, low, high), new_plan)
+        return with_room(self.model_of(settings, store, plan, stream, low.size))
 
     def to_store(self) -> dict[str, Any]:
         """The bandwidth in use, and how samples are arranged."""
-        kept: dict[str, Any] = {"sigma": self._sigma, "log_epoch": self._log_epoch}
-        return kept if self.representatives is not None else kept | {"widths": [str(width) for width in self._widths]}
+        return {"sigma": self._sigma, "log_epoch": self._log_epoch, **self._keeping.to_store()}
 
     def _bandwidth_of(self, k: int) -> float:
         """σ_k."""
@@ -207,7 +186,7 @@ class KernelAgent(Agent, abstract=True):
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
             settings = self.model.settings._replace(**self._smoothing(sigma))
-            self.model = self._with_settings(self.model, settings)
+            self.model = self._keeping.with_settings(self.model, settings)
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
@@ -219,52 +198,33 @@ class KernelAgent(Agent, abstract=True):
         epoch = k.bit_length() - 1
         if epoch != self._log_epoch:
             self._log_epoch = epoch
-            before = self.model.settings
-            settings = self._settings(
-                self.spaces.low, self.spaces.high, self.spaces.actions, self.spaces.horizon, self._sigma
-            )
-            self.model = self._with_settings(self.model, settings._replace(progress=before.progress))
+            spaces, before = self.spaces, self.model.settings
+            settings = self._settings(spaces.low, spaces.high, spaces.actions, spaces.horizon, self._sigma)
+            settings = settings._replace(bonus=with_data_of(settings.bonus, before.bonus))
+            self.model = self._keeping.with_settings(self.model, settings)
         return epoch_end(epoch) - self.episodes
-
-    def _with_settings(self, model: Any, settings: Settings) -> Any:
-        """The model with all its data and another bandwidth or other Lipschitz constants."""
-        if self.representatives is None:
-            return self._exact_with_settings(model, settings)
-        merged = model.merged
-        if settings.inverse_sigma2 != model.settings.inverse_sigma2:
-            merged = rebandwidth(settings, merged, settings.horizon)
-        if settings.interpolate and not np.array_equal(settings.lipschitz, model.settings.lipschitz):
-            merged = merged._replace(reps=relist_cones(merged.reps, settings, reach_of_cones(settings)))
-        model = model._replace(settings=settings, merged=merged)
-        if isinstance(model, KernelMerged):
-            model.plans[PLANS] = 0  # so that the next episode begins with a plan
-        while not interface.has_room(model):
-            model = interface.grow(model)
-        return model
-
-    def _exact_with_settings(self, model: Any, settings: Settings) -> Any:
-        raise NotImplementedError
 
     def rescaled(self, keep: float) -> Any:
         """The model in the units of the range in force; Lipschitz constants are in them, too."""
-        settings = self.model.settings
-        L = lipschitz_constants(self._mapped_lipschitz(), settings.horizon)
-        settings = settings._replace(units=self.rewards.units, lipschitz=settings.lipschitz if L is None else L)
-        if self.representatives is not None:
-            return interface.rescaled(self._with_settings(self.model, settings), settings, keep)
-        return self._exact_rescaled(self.model, settings, keep)
-
-    def _exact_rescaled(self, model: Any, settings: Settings, keep: float) -> Any:
-        raise NotImplementedError
+        before = self.model.settings
+        L = lipschitz_constants(self._mapped_lipschitz(), before.horizon)
+        settings = before._replace(units=self.rewards.units)
+        if L is not None:
+            settings = settings.with_lipschitz(L)
+        model = self._keeping.with_settings(self.model, settings)._replace(settings=before)
+        return verbs.rescaled(model, settings, keep)
 
     def capture(self) -> dict[str, Any]:
-        """With the bandwidth in use."""
-        names = ("_sigma", "_log_epoch", *(("_widths",) if self.representatives is None else ()))
-        return super().capture() | {name: getattr(self, name) for name in names}
+        """With the bandwidth in use, and how samples are arranged."""
+        return super().capture() | {
+            "_sigma": self._sigma,
+            "_log_epoch": self._log_epoch,
+            "_keeping": copy.copy(self._keeping),
+        }
 
     def reinstate(self, captured: dict[str, Any]) -> None:
         """With nothing planned."""
-        super().reinstate(captured)
+        super().reinstate(captured | {"_keeping": copy.copy(captured["_keeping"])})
         self._deployed = self._certified = None
 
     # ------------------------------------------------------------------------------------------------------- warnings
@@ -289,7 +249,7 @@ class KernelAgent(Agent, abstract=True):
         """Say once that hardly any two states are near each other, so that nothing can be learnt."""
         if self.representatives is None or self._warned_of_strangers:
             return
-        number, samples = int(self.model.merged.reps.number[0]), self._samples_merged()
+        number, samples = self.number_of_representatives, self._keeping.samples(self.model)
         if samples < MANY_SAMPLES or number < ALONE * samples:
             return
         self._warned_of_strangers = True
@@ -303,7 +263,7 @@ class KernelAgent(Agent, abstract=True):
 
     def _warn_of_limit(self) -> None:
         """Say once that states are being merged from farther away than the merge distance."""
-        if self.max_representatives is None or self._warned_of_limit or not self.model.merged.reps.number[1]:
+        if self.max_representatives is None or self._warned_of_limit or not self.model.store.reps.number[1]:
             return
         self._warned_of_limit = True
         warnings.warn(
@@ -317,17 +277,17 @@ class KernelAgent(Agent, abstract=True):
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) generalized counts C = β + Σw at `states` (n, d)."""
-        return self.read(interface.READ_COUNTS, states, step)
+        return self.read(verbs.READ_COUNTS, states, step)
 
     def bonuses(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) exploration bonuses B_h at `states` (n, d)."""
-        bonuses: Floats = self.read(interface.READ_BONUSES, states, step) * self.rewards.width
+        bonuses: Floats = self.read(verbs.READ_BONUSES, states, step) * self.rewards.width
         return bonuses
 
     @property
     def number_of_representatives(self) -> int:
         """How many representative states there are; an agent that keeps every sample has none."""
-        return 0 if self.representatives is None else int(self.check_started().merged.reps.number[0])
+        return 0 if self.representatives is None else int(self.check_started().store.reps.number[0])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data.
@@ -344,11 +304,11 @@ class KernelAgent(Agent, abstract=True):
         self.check_started()
         check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
         x = self.spaces.check_state("state", state)
-        certified, u = self._certify(), np.zeros(x.size)
+        bounds, u = self._certify(), np.zeros(x.size)
         embed(self.model.settings.space, x, u)
-        lower, upper = bounds(certified, u)
+        lower, upper = bounds.at(u)
         # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
-        planned = interface.read_values(self.model, x, 0) + 2.0 * self.spaces.horizon * STILL
+        planned = verbs.read_values(self.handle(), x, 0) + 2.0 * self.spaces.horizon * STILL
         upper = float(min(upper, planned))
         check_order(lower, upper, 2.0 * self.spaces.horizon * STILL)
         return self.in_own_units(lower, 0), self.in_own_units(upper, 0)
@@ -375,26 +335,19 @@ class KernelAgent(Agent, abstract=True):
         check_certificate("policy_gap", self.bonus, self.bonus_scale, self.lipschitz)
         return policy_gap(self, as_environment(env), episodes, seed, delta)
 
-    def _certify(self) -> Certified | CertifiedMerged:
-        if isinstance(self.lipschitz, tuple) and self._has_terminated():
+    def _certify(self) -> Bounds:
+        if isinstance(self.lipschitz, tuple) and self._keeping.has_terminated(self.model):
             raise ValueError(
                 "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
                 f"from (λ_r, λ_p) = {self.lipschitz}; make the agent with L_h themselves, as a number or an array"
             )
-        if self.representatives is not None:
-            number = self._samples_merged()
-            if self._certified is None or self._certified[0] != number:
-                self._certified = number, new_certified_merged(self._copy_merged(self.model.settings))
-            return self._certified[1]
-        samples = self.model.samples
-        number = int(samples.number[0])
+        number = self._keeping.samples(self.model)
         if self._certified is None or self._certified[0] != number:
-            quiet = number * self.spaces.horizon < 20_000
-            certified = certify(
-                self.model.settings, samples, self._box, self._cells(self.model.settings)[0],
-                lambda work: tracked(work, "Planning the certificate", quiet),
-            )  # fmt: skip
-            self._certified = number, certified
+            lower, upper = (
+                self._keeping.planned(self.model, side, f"Planning {what} bounds")
+                for side, what in ((LOWER, "lower"), (UPPER, "upper"))
+            )
+            self._certified = number, Bounds(lower, upper)
         return self._certified[1]
 
     def check_episodes(self, more: int) -> None:
@@ -413,59 +366,15 @@ class KernelAgent(Agent, abstract=True):
 
     def gap(self) -> float:
         """The largest gap between certified bounds at recent start states, in the environment's units."""
-        gap: float = start_gap(self._certify(), 2.0 * self.spaces.horizon * STILL) * self.rewards.width
-        return gap
-
-    def _has_terminated(self) -> bool:
-        """Whether any sample ended its episode by a termination."""
-        if self.representatives is None:
-            samples = self.model.samples
-            return bool(samples.labels[TERMINATED, : samples.number[0]].any())
-        waiting = isinstance(self.model, KernelMerged) and self.model.pending[ENDED, : self.model.plans[PENDING]].any()
-        return bool(waiting or self.model.merged.ended.any())
+        starts, slack = self._keeping.starts(self.model), 2.0 * self.spaces.horizon * STILL
+        return self._certify().widest(starts, slack) * self.rewards.width
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
-        if self.representatives is None:
-            return np.array([self._deployed_exact(x, step) for x in states], np.int64)
-        q = self.read_model(self._deployed_merged(), interface.READ_Q, states, step)
-        return np.asarray(q.argmax(axis=1), np.int64)
-
-    def _deployed_exact(self, state: Floats, step: int) -> int:
-        samples = self.model.samples
-        version = int(samples.number[0]), self._sigma
+        version = self._keeping.samples(self.model), self._sigma
         if self._deployed is None or self._deployed[0] != version:
-            low, high = self._box
-            deployed = new_deployed(self.model.settings, samples, low, high, self._cells(self.model.settings)[0])
-            plan_all(deployed, version[0])
-            self._deployed = version, deployed
-        return int(deployed_action(self._deployed[1], state, step))
-
-    def _deployed_merged(self) -> KernelMerged:
-        """Kernel-UCBVI's model planned on all data without bonus and without interpolation."""
-        version = self._samples_merged(), self._sigma
-        if self._deployed is None or self._deployed[0] != version:
-            planned = self._copy_merged(self.model.settings._replace(bonus=NONE, interpolate=False))
-            planned.plans[0] = 0  # so that this plans, whatever `replan` says
-            interface.begin_episode(planned)
-            self._deployed = version, planned
-        deployed: KernelMerged = self._deployed[1]
-        return deployed
-
-    def _samples_merged(self) -> int:
-        """How many samples there are on representative states, pending ones included."""
-        model = self.model
-        return int(model.merged.clock[0]) + (int(model.plans[-1]) if isinstance(model, KernelMerged) else 0)
-
-    def _copy_merged(self, settings: Settings) -> KernelMerged:
-        """Kernel-UCBVI's model with copies of all data, to be planned anew."""
-        model = self.model
-        settings = settings._replace(progress=settings.progress.copy())
-        if isinstance(model, KernelMerged):
-            copy: KernelMerged = storage.copied(model)._replace(settings=settings)
-        else:
-            copy = with_merged(settings, model.stream, storage.copied(model.merged))
-        return copy
+            self._deployed = version, self._keeping.planned(self.model, DEPLOYED, "Planning the policy to deploy")
+        return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)
 
 
 def check_bandwidth(bandwidth: Any) -> float:
@@ -487,20 +396,3 @@ def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
             "merge distance, or None to keep every sample"
         )
     return 2.0 * float(bandwidth.minimum)
-
-
-def reach_of_cones(settings: Settings) -> float:
-    """How far a cone can reach below the cap; 0 where values are not interpolated."""
-    if not settings.interpolate:
-        return 0.0
-    with np.errstate(divide="ignore"):
-        return float((np.arange(settings.horizon, 0, -1.0) / settings.lipschitz).max())
-
-
-def plan_all(deployed: Deployed, number: int) -> None:
-    """Plan the deployed policy, with a bar on a terminal if that takes long."""
-    block = 1000
-    work = [(h, t) for h in range(deployed.settings.horizon - 1, 0, -1) for t in range(0, number, block)]
-    quiet = number * deployed.settings.horizon < 100_000
-    for h, t in tracked(work, "Planning the policy to deploy", quiet):
-        plan_deployed(deployed, h, t, min(number, t + block))

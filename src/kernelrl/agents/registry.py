@@ -1,40 +1,140 @@
-"""The classes of agents by their names, which is how `kernelrl.load` finds them."""
+"""The classes of hyper-parameter objects by kind and name: kernels, metrics, bonuses, schedules of the bandwidth.
+
+A class that is registered once works wherever hyper-parameters are written or read (see `kernelrl.agents.codec`). Ours
+are registered below, a user's own by the decorator `krl.register`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-import sys
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import kernelrl
+from kernelrl.agents import schedules
+from kernelrl.bonuses import smoothed as bonuses
+from kernelrl.geometry import kernels, metrics
+from kernelrl.imports import no_such
 
-if TYPE_CHECKING:
-    from kernelrl.agents.base import Agent
+__all__ = [
+    "AS_TUPLE", "KEYS", "KINDS", "NAMES", "REGISTRY", "Recursion", "kind_of", "parts_of", "path_of", "register",
+    "registered",
+]  # fmt: skip
 
-__all__ = ["AGENTS", "register"]
+C = TypeVar("C")
+KINDS = ("kernel", "metric", "bonus", "bandwidth", "lipschitz")
+KEYS = ("kind", "name", "from")  # of tables, besides the fields
+RESERVED = ("tuple", "function", "text", "none")  # what tables are named that are no objects
 
-AGENTS: dict[str, type[Agent]] = {}
-VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+REGISTRY: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
+NAMES: dict[type[Any], tuple[str, str]] = {}  # class → kind, name
 
 
-def register(cls: type[Agent]) -> None:
-    """Make a class known; raise TypeError if it would be taken for another, or could not be made from a file."""
-    name, known = cls.__name__, AGENTS.get(cls.__name__)
-    ours = name in kernelrl.__all__ and not cls.__module__.startswith("kernelrl.")
-    if ours or (known is not None and file_of(known) != file_of(cls)):
-        other = "kernelrl" if known is None else known.__module__
-        raise TypeError(
-            f"{other} has an agent {name} already, and files name agents by their class; choose another name"
+def register(kind: str, name: str) -> Callable[[type[C]], type[C]]:
+    """Make a class known by `name`, so that its objects can be saved, named in experiments' files and reported.
+
+    `kind` is "kernel", "metric", "bonus", "bandwidth" (a schedule) or "lipschitz". The class is a frozen dataclass:
+
+        @krl.register("bandwidth", "halving")
+        @dataclass(frozen=True)
+        class Halving:
+            start: float
+            every: int = 1000
+
+            def __call__(self, k: int) -> float:
+                return self.start * 0.5 ** (k // self.every)
+    """
+    if kind not in KINDS:
+        raise ValueError("register: " + no_such("kind", str(kind), KINDS))
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][\w.-]*", name) or name in RESERVED:
+        raise ValueError(
+            f"register: name must begin with a letter, go on with letters, digits and . - _, and be none of "
+            f"{', '.join(RESERVED)}; got {name!r}"
         )
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-    names = [parameter.name for parameter in parameters]
-    if not any(parameter.kind in VARIABLE for parameter in parameters) and set(names) != set(cls.hyper_parameters):
+
+    def add(cls: type[C]) -> type[C]:
+        check_class(cls)
+        known, other = REGISTRY[kind].get(name), NAMES.get(cls, (kind, name))
+        if known is not None and path_of(known) != path_of(cls):  # the same path: a module or cell that runs again
+            raise ValueError(
+                f'register: the {kind} "{name}" is {path_of(known)} already; give {path_of(cls)} another name'
+            )
+        if other != (kind, name):
+            raise ValueError(f'register: {path_of(cls)} is the {other[0]} "{other[1]}" already; one name is enough')
+        REGISTRY[kind][name] = cls
+        NAMES[cls] = kind, name
+        return cls
+
+    return add
+
+
+def check_class(cls: Any) -> None:
+    """Raise TypeError unless objects of `cls` can be written field by field."""
+    parameters = vars(cls).get("__dataclass_params__") if isinstance(cls, type) else None
+    if parameters is None or not parameters.frozen:
         raise TypeError(
-            f"{name}.hyper_parameters must name the arguments of {name}, {names}, got {cls.hyper_parameters}"
+            f"register: {cls!r} is not a frozen dataclass; put @dataclass(frozen=True) between @krl.register and the "
+            "class"
         )
-    AGENTS[name] = cls
+    for part in parts_of(cls):
+        if part in KEYS:
+            raise TypeError(f'register: {path_of(cls)} has a field "{part}", a key that tables need; rename it')
 
 
-def file_of(cls: type[Agent]) -> str:
-    """Where a class is written; a script is the same as __main__ and as a module, and a cell may be run again."""
-    return getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__
+def path_of(thing: Any) -> str:
+    """`module:name` of a class or function."""
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
+def parts_of(cls: type[Any]) -> dict[str, dataclasses.Field[Any]]:
+    """The fields that the constructor takes, by name."""
+    return {field.name: field for field in dataclasses.fields(cls) if field.init}
+
+
+def registered(kind: str) -> dict[str, str]:
+    """The names of a kind, each with the first line of its class's docstring."""
+    found = {name: (inspect.getdoc(cls) or "").partition("\n")[0] for name, cls in REGISTRY[kind].items()}
+    if kind == "bandwidth":
+        found["function"] = 'A function of the number of the episode, given as "module:function".'
+    return found
+
+
+def kind_of(argument: str) -> str | None:
+    """The kind of objects that a hyper-parameter or field of that name takes: `action_metric` takes metrics."""
+    last = argument.rpartition("_")[2]
+    return last if last in KINDS else None
+
+
+# ------------------------------------------------------------------------------------------ what comes with the package
+
+
+@dataclasses.dataclass(frozen=True)
+class Recursion:
+    """L_h = λ_r + λ_p·L_{h+1} from the constants of rewards and transitions; in Python the tuple (λ_r, λ_p)."""
+
+    reward: float
+    transition: float
+
+
+AS_TUPLE: dict[str | None, type[Any]] = {"lipschitz": Recursion}  # what agents hold as a tuple of its fields
+
+PACKAGE: dict[str, dict[str, type[Any]]] = {
+    "kernel": {
+        "gaussian": kernels.Gaussian,
+        "exponential-power": kernels.ExponentialPower,
+        "compact": kernels.Compact,
+        **kernels.OUTSIDE,
+    },
+    "metric": {"lp": metrics.Lp, "folded": metrics.Folded, "custom": metrics.Custom},
+    "bonus": {
+        "simplified": bonuses.Simplified,
+        "full": bonuses.Full,
+        "joint": bonuses.Joint,
+    },
+    "bandwidth": {"power": schedules.Power},
+    "lipschitz": {"recursion": Recursion},
+}
+for _kind, _classes in PACKAGE.items():
+    for _name, _cls in _classes.items():
+        register(_kind, _name)(_cls)

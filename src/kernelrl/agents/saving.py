@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kernelrl.agents import storage
+from kernelrl.agents import codec, storage
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
@@ -20,7 +20,7 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
     header: dict[str, Any] = {
         "version": __version__,
         "agent": type(agent).__name__,
-        "hyper_parameters": {name: storage.encode(getattr(agent, name)) for name in agent.hyper_parameters},
+        "hyper_parameters": codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters}),
     }
     if agent.model is not None:
         header["started"] = state_of(agent)

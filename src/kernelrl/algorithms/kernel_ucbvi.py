@@ -1,35 +1,28 @@
-"""Kernel-UCBVI (paper, algorithms 1 and 2), exact: every sample is kept.
+"""Kernel-UCBVI (paper, algorithms 1 and 2): optimistic planning on a kernel estimate of the environment.
 
-Planning goes backwards in h, with V_H = 0:
+Backwards in h, with V_H = 0,
 
     Q̃_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(x, a)
     Q_h(x, a)  = min_s [Q̃_h(x_s, a_s) + L_h·ρ(x, x_s)]             or, without interpolation, Q̃_h(x, a) itself
     V_h(x)     = min(R_h, max_a Q_h(x, a))
 
-Between two plans little changes, so nothing is computed anew. An "entry" is a pair at which Q̃ is kept: each sample's
-own pair with interpolation (entries are the points of `S`), each next state with every action without it (the points
-of `Y`). Of each entry we keep C = β + Σw and T = Σw·G with G_s = r_s + P_s, where P_s is the value V_{h+1}(y_s) that
-has been passed on. A plan then
-
- 1. adds the new samples: they lend weight to entries near them, and become entries themselves;
- 2. goes backwards in h: where V_{h+1}(y_s) has moved away from P_s by more than STILL, the difference is passed on to
-    the T of the entries near x_s; Q̃ = T/C + B is taken anew where T or C changed; and V_h follows.
-
-With interpolation, each next state remembers for each action the lowest cone above it, M, and whose it is
-(`kernelrl.geometry.cones`).
-
-Each of the H levels adds at most STILL of error to the next for values and once more for cones, so values are within
-2·H·STILL of a full recomputation.
+on representative states (`planning/smoothed.py`; paper, section 6) or on all samples (`planning/incremental.py`). The
+action is one of the best of Q_h; what is read is what was planned last.
 """
 
-import math
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.algorithms.kernel_model import KernelExact, new_kernel_exact
+from kernelrl.agents.checks import one_of
+from kernelrl.agents.kernel import REPLAN, KernelAgent
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
+    grow,
+    has_room,
     largest,
     observe,
     pick_largest,
@@ -37,95 +30,171 @@ from kernelrl.episodes.verbs import (
     read_counts,
     read_q,
     read_values,
+    rescaled,
 )
-from kernelrl.geometry.interpolation import cones_at
+from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.metrics import embed
-from kernelrl.jit.compile import inner
-from kernelrl.planning.incremental import plan
-from kernelrl.stores.estimates import bonuses_at, counts_at, sums_at, targets_at, weight_between
-from kernelrl.stores.samples import ACTION, STEP, action_list, append_sample, pool, row
+from kernelrl.jit.fields import Field, checks, completes
+from kernelrl.planning.entries import new_incremental
+from kernelrl.planning.incremental import Incremental
+from kernelrl.planning.interface import (
+    PLANS,
+    bonuses_at,
+    check_plan,
+    complete_plan,
+    counts_at,
+    grown,
+    has_doubled,
+    plan_room,
+    q_at,
+    receive,
+    renew,
+)
+from kernelrl.planning.sides import UPPER
+from kernelrl.planning.smoothed import Smoothed, new_smoothed
+from kernelrl.stores.merged import Merged
+from kernelrl.stores.samples import Samples, Settings
 
-__all__ = ["KernelExact", "new_kernel_exact"]
+__all__ = ["KernelModel", "KernelUCBVI"]
 
-EACH_EPISODE, EACH_STEP, DOUBLING = range(3)
+EACH_EPISODE, EACH_STEP, DOUBLING = range(len(REPLAN))
 
 
-@begin_episode.implement(KernelExact)
+class KernelModel(NamedTuple):
+    """The state of Kernel-UCBVI."""
+
+    settings: Settings
+    store: Merged | Samples
+    plan: Smoothed | Incremental
+    stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
+    # an embedded state, an embedded next state, Q of each action
+    scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
+
+
+@checks(KernelModel)
+def check_model(where, model):
+    """Plan and store fit together."""
+    check_plan(model.plan, model.settings, model.store, where)
+
+
+@completes(KernelModel)
+def complete_model(model):
+    """What is not saved."""
+    plan, store = complete_plan(model.plan, model.settings, model.store)
+    return model._replace(plan=plan, store=store)
+
+
+@has_room.implement(KernelModel)
+def kernel_room(model):
+    return plan_room(model.plan, model.settings, model.store)
+
+
+@grow.implement_plain(KernelModel)
+def grow_kernel(model):
+    plan, store = grown(model.plan, model.settings, model.store)
+    return model._replace(plan=plan, store=store)
+
+
+@rescaled.implement_plain(KernelModel)
+def rescale_kernel(model, settings, keep):
+    model = model._replace(settings=settings)
+    plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
+    model.plan.clock[PLANS] = plans + 1
+    return model
+
+
+@begin_episode.implement(KernelModel)
 def begin_kernel(model):
-    if model.settings.replan != DOUBLING or model.planned[1] == 0:
-        plan(model)
+    if model.settings.replan != DOUBLING or model.plan.clock[PLANS] == 0:
+        renew(model.plan, model.settings, model.store)
 
 
-@inner
-def q_at(model, u, h, q):
-    """Q_h(u, ·) into `q` (A,), for an embedded state."""
-    settings, r = model.settings, row(model.settings, h)
-    if not settings.interpolate:
-        targets_at(settings, model.S, model.G[r], u, h, q)
-        return
-    L, heights, lowest = settings.lipschitz[h], model.Q[0, r], model.lowest[r]
-    for a in range(settings.actions):
-        # The near ones first, so that most of the others are ruled out unseen.
-        which = action_list(settings, h, a)
-        best = cones_at(model.S, settings.space, which, u, heights, lowest, L, 0.1 * settings.reach, math.inf)
-        q[a] = cones_at(model.S, settings.space, which, u, heights, lowest, L, math.inf, best)
-
-
-@choose.implement(KernelExact)
+@choose.implement(KernelModel)
 def choose_kernel(model, state, h):
-    u, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
-    embed(model.settings.space, state, u)
-    q_at(model, u, h, q)
+    x, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
+    embed(model.settings.space, state, x)
+    q_at(model.plan, model.settings, model.store, UPPER, x, h, q)
     return pick_largest(q, model.stream)
 
 
-@inner
-def has_doubled(model, u, h, a):
-    """Whether C of the newest sample's pair is at least twice what it is in the last plan."""
-    settings, samples = model.settings, model.samples
-    C, _ = sums_at(settings, model.S, action_list(settings, h, a), u, model.G[0])
-    now = C
-    for t in range(model.planned[0], samples.number[0]):
-        if samples.labels[ACTION, t] == a and pool(settings, samples.labels[STEP, t]) == pool(settings, h):
-            now += weight_between(settings, u, samples.states[0, t], model.S.buffer)
-    return now >= 2.0 * C
-
-
-@observe.implement(KernelExact)
+@observe.implement(KernelModel)
 def observe_kernel(model, state, action, reward, next_state, h, terminated):
-    u, v = model.scratch[0, : state.size], model.scratch[1, : state.size]
-    embed(model.settings.space, state, u)
-    embed(model.settings.space, next_state, v)
-    append_sample(model.samples, u, action, reward, v, h, terminated)
-    replan = model.settings.replan
-    if replan == EACH_STEP or (replan == DOUBLING and has_doubled(model, u, h, action)):
-        plan(model)
+    plan, settings, store = model.plan, model.settings, model.store
+    x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
+    embed(settings.space, state, x)
+    embed(settings.space, next_state, y)
+    receive(plan, settings, store, x, action, reward, y, h, terminated)
+    replan = settings.replan
+    if replan == EACH_STEP or (replan == DOUBLING and has_doubled(plan, settings, store, x, h, action)):
+        renew(plan, settings, store)
 
 
-@read_q.implement(KernelExact)
+@read_q.implement(KernelModel)
 def read_q_kernel(model, state, h, out):
-    u = model.scratch[0, : state.size]
-    embed(model.settings.space, state, u)
-    q_at(model, u, h, out)
+    x = model.scratch[0, : state.size]
+    embed(model.settings.space, state, x)
+    q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
-@read_values.implement(KernelExact)
+@read_values.implement(KernelModel)
 def read_values_kernel(model, state, h):
-    u, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
-    embed(model.settings.space, state, u)
-    q_at(model, u, h, q)
+    q = model.scratch[2, : model.settings.actions]
+    read_q(model, state, h, q)
     return min(np.float64(model.settings.horizon - h), largest(q))
 
 
-@read_counts.implement(KernelExact)
+@read_counts.implement(KernelModel)
 def read_counts_kernel(model, state, h, out):
-    u = model.scratch[0, : state.size]
-    embed(model.settings.space, state, u)
-    counts_at(model.settings, model.S, model.G[0], u, h, out)
+    x = model.scratch[0, : state.size]
+    embed(model.settings.space, state, x)
+    counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
-@read_bonuses.implement(KernelExact)
+@read_bonuses.implement(KernelModel)
 def read_bonuses_kernel(model, state, h, out):
-    u = model.scratch[0, : state.size]
-    embed(model.settings.space, state, u)
-    bonuses_at(model.settings, model.S, model.G[0], u, h, out)
+    x = model.scratch[0, : state.size]
+    embed(model.settings.space, state, x)
+    bonuses_at(model.plan, model.settings, model.store, x, h, out)
+
+
+class KernelUCBVI(KernelAgent):
+    """Kernel-UCBVI: optimistic planning on a kernel estimate of the environment.
+
+    Args:
+        bandwidth: σ, in the units of the metric; or a schedule (`krl.schedules`), or any function of the episode.
+        regularization: β, added to every count.
+        horizon: number of steps of an episode; None takes the environment's time limit.
+        kernel: name or object of `krl.kernels`.
+        metric: name, object of `krl.metrics`, or a compiled function of two states.
+        bonus: name of the exploration bonus, or an object of `krl.bonuses`.
+        bonus_scale: factor of the bonus.
+        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate. "log"
+            is for constants that are not known: log k times high - low in place of every L_h, k being the number of
+            the episode rounded up to the next 2^j - 1.
+        stationary: pool the data of all steps.
+        representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
+        max_representatives: when there are so many, further states are merged into the nearest however far.
+        reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
+        replan: "episode", "step" or "doubling".
+    """
+
+    hyper_parameters = (*KernelAgent.hyper_parameters, "replan")
+    exact_plan, merged_plan = staticmethod(new_incremental), staticmethod(new_smoothed)
+
+    def __init__(
+        self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
+        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
+        bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
+        max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        replan: str = "episode",
+    ) -> None:  # fmt: skip
+        super().__init__(
+            bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
+            representatives, max_representatives, reward_range,
+        )  # fmt: skip
+        self.replan = one_of("replan", replan, REPLAN)
+
+    def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
+        """The algorithm's NamedTuple, for states of `d` coordinates."""
+        return KernelModel(settings, store, plan, stream, np.zeros((3, max(d, settings.actions))))

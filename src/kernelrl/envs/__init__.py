@@ -1,25 +1,32 @@
-"""Environments with compiled dynamics, one file each.
+"""Environments with compiled dynamics, one file each, and what it takes to write another.
 
-`register` makes them known to Gymnasium under `kernelrl/…`; nothing is compiled, and numba is not even imported, until
+`CompiledEnv`, with the verbs `reset` and `advance`, is for environments of one's own (see docs/extending.md).
+`register` makes ours known to Gymnasium under `kernelrl/…`; nothing is compiled, and numba is not even imported, until
 one of them is made or asked for by name.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
 if TYPE_CHECKING:
+    from kernelrl.envs.compiled import CompiledEnv
     from kernelrl.envs.finite import FiniteValues, solve_finite
+    from kernelrl.envs.interface import advance, reset
     from kernelrl.envs.optimal import OptimalValues, solve
     from kernelrl.envs.ramp import Ramp
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
 __all__ = [
+    "CompiledEnv",
     "FiniteValues",
     "OptimalValues",
     "Ramp",
     "TwinRooms",
+    "advance",
     "register",
+    "reset",
     "solve",
     "solve_finite",
     "twin_rooms_fold",
@@ -39,24 +46,25 @@ def register() -> None:
             gymnasium.register(name, entry_point=entry_point, max_episode_steps=steps)
 
 
+# What is imported when it is first asked for → its module.
+WHERE = {
+    "CompiledEnv": "compiled",
+    "FiniteValues": "finite",
+    "OptimalValues": "optimal",
+    "Ramp": "ramp",
+    "TwinRooms": "twin_rooms",
+    "advance": "interface",
+    "reset": "interface",
+    "solve": "optimal",
+    "solve_finite": "finite",
+    "twin_rooms_fold": "twin_rooms",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("TwinRooms", "twin_rooms_fold"):
-        from kernelrl.envs import twin_rooms
-
-        return getattr(twin_rooms, name)
-    if name == "Ramp":
-        from kernelrl.envs import ramp
-
-        return ramp.Ramp
-    if name in ("FiniteValues", "solve_finite"):
-        from kernelrl.envs import finite
-
-        return getattr(finite, name)
-    if name in ("OptimalValues", "solve"):
-        from kernelrl.envs import optimal
-
-        return getattr(optimal, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{WHERE[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,9 @@
 """The two verbs of an environment: `reset` and `advance`.
 
-An environment with compiled dynamics is a NamedTuple of its parameters with a compiled function for each verb. A
-Gymnasium environment that is not ours is wrapped in a `GymEnvironment` (see `adapter`), whose functions are
-plain Python. The loop that runs episodes calls the verbs and does not know the difference.
+An environment with compiled dynamics is a NamedTuple of its parameters with a compiled function for each verb; the
+Gymnasium class around it is a `CompiledEnv` (see `kernelrl.envs.compiled`). Any other Gymnasium environment is wrapped
+in a `GymEnvironment` (see `kernelrl.episodes.adapter`), whose functions are plain Python. The loop that runs episodes
+calls the verbs and does not know the difference.
 """
 
 from typing import Any
@@ -14,7 +15,11 @@ __all__ = ["advance", "reset"]
 
 @generic(required=True)
 def reset(env: Any, seed: Any, stream: Any, state: Any) -> None:
-    """Begin an episode: seed `stream` (uint64[4]) with `seed` (int64) and write a start state into `state` (d,)."""
+    """Begin an episode: write a start state into `state` (d,).
+
+    `stream` (uint64[4]) has been seeded with `seed` (int64), so that an episode is a function of its seed; seeding it
+    again is no harm.
+    """
 
 
 @generic(required=True)

@@ -1,4 +1,4 @@
-"""`Motion`: what must be known of an environment of ours for computing with it instead of playing it.
+"""`Motion`: what must be known of an environment for computing with it instead of playing it.
 
 In each of its rooms (boxes of the state space that are never left) an action moves the state by a known function, noise
 is added, and the result is clipped into the room:
@@ -13,7 +13,7 @@ a cost of the place that is reached:
     ends=lambda y: y[:, 0] + y[:, 1] > 1.9,   reward=lambda x, a: np.full(len(x), -1.0),
     reward_after=lambda y, a: -cost(y),       reward_at_end=lambda y, a: np.full(len(y), 1.0)
 
-A Gymnasium class of ours that moves like this says so in a method `motion()`, and `kernelrl.envs.solve` and the reports
+A `CompiledEnv` that moves like this says so in a method `motion()`, and `kernelrl.envs.solve` and the reports
 then know its optimal values.
 """
 

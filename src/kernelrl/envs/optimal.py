@@ -42,7 +42,7 @@ from scipy.special import roots_hermitenorm
 
 from kernelrl.envs import ENVIRONMENTS, endings
 from kernelrl.envs.motion import Motion
-from kernelrl.envs.wrapping import compiled_dynamics, time_limit
+from kernelrl.envs.wrapping import compiled_dynamics, is_shipped, time_limit
 from kernelrl.jit.compile import cache_dir
 
 __all__ = ["OptimalValues", "motion_of", "solve"]
@@ -269,7 +269,7 @@ def first_cells(motion: Motion) -> int:
 
 
 def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
-    """How `env` moves, if it is one of ours that can tell, wrapped in nothing that could change it."""
+    """How `env` moves, if it is compiled and can tell, wrapped in nothing that could change it."""
     if compiled_dynamics(env) is None or not hasattr(env.unwrapped, "motion"):
         return None
     motion: Motion = env.unwrapped.motion()
@@ -277,7 +277,7 @@ def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
 
 
 def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
-    """The optimal values of an environment of ours, kept on disk for the next time.
+    """The optimal values of an environment; those of ours are kept on disk for the next time.
 
     `tolerance` bounds the change of every value, at every step, in the last refinement of the grid.
     """
@@ -287,7 +287,8 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
     if motion is None:
         raise ValueError(
             f"env: optimal values are known only for {', '.join(solvable())}, as they are made by gymnasium.make, with "
-            f"any parameters but without wrappers of your own; got {env}"
+            "any parameters but without wrappers of your own, and for a krl.envs.CompiledEnv with a method motion() "
+            f"(see kernelrl.envs.motion); got {env}"
         )
     horizon = time_limit(env)
     if horizon is None:
@@ -295,6 +296,8 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
             "env: it has no time limit; register it with max_episode_steps and make it by gymnasium.make, or wrap it "
             "in Gymnasium's TimeLimit"
         )
+    if not is_shipped(env):  # what its functions depend on is not known
+        return refine(motion, horizon, float(tolerance))
     key = key_of(env, horizon, tolerance)
     if key not in SOLVED:
         file = cache_dir().parent / "optimal" / f"{key}.npz"

@@ -10,12 +10,13 @@ clipping brings no two states farther apart: `lipschitz=(0.5, 1.0)`, and L_h = 0
 # mypy: allow-untyped-calls, allow-untyped-decorators
 
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
 from kernelrl.jit.stream import normal, seed_stream
@@ -53,7 +54,7 @@ def advance_ramp(
     return env.slope * x, False, False
 
 
-class Ramp(gym.Env[Floats, np.int64]):
+class Ramp(CompiledEnv):
     """The walk as a Gymnasium environment: states are float64 (1,), actions left and right.
 
     Args:
@@ -62,6 +63,8 @@ class Ramp(gym.Env[Floats, np.int64]):
         slope: reward of x = 1, and the Lipschitz constant of the rewards.
         start: where an episode starts.
     """
+
+    action_names = ("left", "right")
 
     def __init__(self, *, move: float = 0.2, noise: float = 0.02, slope: float = 0.5, start: float = 0.5) -> None:
         for name, value, most in (
@@ -72,31 +75,11 @@ class Ramp(gym.Env[Floats, np.int64]):
         ):
             if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) <= most:
                 raise ValueError(f"{name} must be a number from 0 to {most:g}; got {value!r}.")
-        self.dynamics = RampDynamics(float(move), float(noise), float(slope), float(start))
-        self.observation_space = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
-        self.action_space = gym.spaces.Discrete(2)
-        self._stream: Words = np.zeros(4, np.uint64)
-        self._state: Floats | None = None
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
-        """Start an episode; without a seed, it is one that follows from the last seed given."""
-        super().reset(seed=seed)
-        number = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        state = np.empty(1)
-        reset(self.dynamics, number % 2**63, self._stream, state)
-        self._state = state
-        return state.copy(), {}
-
-    def step(self, action: np.int64 | int) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Take an action; `terminated` and `truncated` are always False (a `TimeLimit` truncates)."""
-        if not self.action_space.contains(action):
-            raise ValueError(f"action must be 0 (left) or 1 (right); got {action!r}.")
-        if self._state is None:
-            raise gym.error.ResetNeeded("There is no episode yet: call reset() before step().")
-        next_state = np.empty(1)
-        r, terminated, truncated = advance(self.dynamics, self._stream, self._state, int(action), next_state)
-        self._state = next_state
-        return next_state.copy(), float(r), bool(terminated), bool(truncated), {}
+        super().__init__(
+            RampDynamics(float(move), float(noise), float(slope), float(start)),
+            observation_space=gym.spaces.Box(0.0, 1.0, (1,), np.float64),
+            action_space=gym.spaces.Discrete(2),
+        )
 
     def motion(self) -> Motion:
         """How it moves, for computing optimal values."""
@@ -105,7 +88,7 @@ class Ramp(gym.Env[Floats, np.int64]):
             low=np.zeros((1, 1)),
             high=np.ones((1, 1)),
             noise=np.array([noise]),
-            actions=("left", "right"),
+            actions=self.action_names,
             room=lambda x: np.zeros(len(x), np.int64),
             move=lambda x, a: x + (move if a == 1 else -move),
             reward=lambda x, a: slope * x[:, 0],

@@ -25,6 +25,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
@@ -156,7 +157,7 @@ def embed_twin_rooms(space: Any, x: Any, out: Any) -> None:
 SHIPPED_FOLDS[twin_rooms_fold] = implement_fold(TwinRoomsFold, embed_twin_rooms)
 
 
-class TwinRooms(gym.Env[Floats, np.int64]):
+class TwinRooms(CompiledEnv):
     """Two rooms, four moves (0 right, 1 left, 2 up, 3 down), one rewarding disc a room.
 
     Observations are the position, float64 (2,), in [0, 2] × [0, 1]; `info["room"]` is 0 (left) or 1 (right). An
@@ -174,6 +175,7 @@ class TwinRooms(gym.Env[Floats, np.int64]):
 
     # Not a ClassVar, because Gymnasium's own class declares it without.
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+    action_names = ("right", "left", "up", "down")
 
     def __init__(
         self,
@@ -188,37 +190,23 @@ class TwinRooms(gym.Env[Floats, np.int64]):
     ) -> None:
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f'render_mode must be None or "rgb_array"; got {render_mode!r}.')
-        self.dynamics = make_dynamics(wall, move, noise, radius, start, goal)
+        super().__init__(
+            make_dynamics(wall, move, noise, radius, start, goal),
+            observation_space=gym.spaces.Box(np.array([0.0, 0.0]), np.array([2.0, 1.0]), dtype=np.float64),
+            action_space=gym.spaces.Discrete(4),
+        )
         self.render_mode = render_mode
-        self.observation_space = gym.spaces.Box(np.array([0.0, 0.0]), np.array([2.0, 1.0]), dtype=np.float64)
-        self.action_space = gym.spaces.Discrete(4)
-        self._stream: Words = np.zeros(4, np.uint64)
-        self._state: Floats | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
-        """Start an episode; without a seed, it is one that follows from the last seed given."""
-        super().reset(seed=seed)
-        number = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        state = np.empty(2)
-        reset(self.dynamics, number % 2**63, self._stream, state)  # an int64, as in compiled loops
-        self._state = state
-        return state.copy(), self._info()
-
-    def step(self, action: np.int64 | int) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Take an action; `terminated` and `truncated` are always False (a `TimeLimit` truncates)."""
-        if not self.action_space.contains(action):
-            raise ValueError(f"action must be 0 (right), 1 (left), 2 (up) or 3 (down); got {action!r}.")
-        state, next_state = self._current(), np.empty(2)
-        r, terminated, truncated = advance(self.dynamics, self._stream, state, int(action), next_state)
-        self._state = next_state
-        return next_state.copy(), float(r), bool(terminated), bool(truncated), self._info()
+    def info(self) -> dict[str, Any]:
+        """The room that the agent is in."""
+        return {"room": int(self.state[0] >= 1.0)}
 
     def render(self) -> Any:
         """Draw the rooms and where the agent is, uint8 (height, width, 3); see `draw`."""
         if self.render_mode is None:
             gym.logger.warn('render() draws nothing without a render_mode; make the environment with "rgb_array".')
             return None
-        return draw(self.dynamics, self._current())
+        return draw(self.dynamics, self.state)
 
     def motion(self) -> Motion:
         """How it moves, for computing its optimal values; the equations are those of `advance_twin_rooms`."""
@@ -237,20 +225,12 @@ class TwinRooms(gym.Env[Floats, np.int64]):
             low=np.array([[0.0, 0.0], [1.0 + half, 0.0]]),
             high=np.array([[1.0 - half, 1.0], [2.0, 1.0]]),
             noise=np.array([env.noise, env.noise]),
-            actions=("right", "left", "up", "down"),
+            actions=self.action_names,
             room=room,
             move=lambda x, a: x + moves[a],
             reward=reward,
             starts=np.array([[env.start_x, env.start_y], [env.start_x + 1.0, env.start_y]]),
         )
-
-    def _current(self) -> Floats:
-        if self._state is None:
-            raise gym.error.ResetNeeded("There is no episode yet: call reset() before step() or render().")
-        return self._state
-
-    def _info(self) -> dict[str, Any]:
-        return {"room": int(self._current()[0] >= 1.0)}
 
 
 # Pictures: 380 pixels a unit and a margin of 20 make 800 × 420 pixels. The first row of a picture is its top.

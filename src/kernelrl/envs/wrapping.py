@@ -9,8 +9,9 @@ import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from kernelrl.envs import ENVIRONMENTS
+from kernelrl.envs.compiled import CompiledEnv
 
-__all__ = ["compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit"]
+__all__ = ["compiled_dynamics", "compiled_horizon", "is_shipped", "time_limit", "why_not_compiled"]
 
 TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 
@@ -35,15 +36,28 @@ def wrapped_limit(env: gym.Env[Any, Any]) -> int | None:
 
 
 def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
-    """The compiled dynamics of `env` if it is one of ours in transparent wrappers only, else None."""
+    """The compiled dynamics of `env` if it has such, in transparent wrappers only, else None."""
+    if why_not_compiled(env):
+        return None
+    inside: Any = env.unwrapped
+    if not is_shipped(env):
+        inside.try_dynamics()
+    return inside.dynamics
+
+
+def why_not_compiled(env: gym.Env[Any, Any]) -> str:
+    """What keeps the episodes of `env` from running as compiled code; empty if nothing does."""
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if type(layer) not in TRANSPARENT:
-            return None
+            return f"the wrapper {type(layer).__name__} may change what the agent sees"
         layer = layer.env
-    if not type(layer).__module__.startswith("kernelrl.envs."):
-        return None
-    return layer.dynamics
+    if not isinstance(layer, CompiledEnv):
+        return f"{type(layer).__name__} is no krl.envs.CompiledEnv"
+    for name in ("reset", "step"):
+        if getattr(getattr(layer, name), "__func__", None) is not getattr(CompiledEnv, name):
+            return f"{type(layer).__name__} has a {name} of its own"
+    return ""
 
 
 def is_shipped(env: gym.Env[Any, Any]) -> bool:

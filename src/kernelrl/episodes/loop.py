@@ -1,8 +1,8 @@
 """The episode loop, and the two ways to drive it.
 
-`run_episodes` is the one loop there is. Over an environment of ours it runs compiled (`run_compiled`), over any other
-as plain Python, with the environment behind a `GymEnvironment`; either way it calls the same compiled functions of the
-algorithm, so both give the same numbers to the last bit.
+`run_episodes` is the one loop there is. Over compiled dynamics it runs compiled (`run_compiled`), over any other
+environment as plain Python, with the environment behind a `GymEnvironment`; either way it calls the same compiled
+functions of the algorithm, so both give the same numbers to the last bit.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from kernelrl.envs.interface import advance, reset
 from kernelrl.episodes.verbs import begin_episode, choose, has_room, read_values, turn
 from kernelrl.jit.compile import compiled, in_both
-from kernelrl.jit.stream import episode_seed
+from kernelrl.jit.stream import episode_seed, seed_stream
 
 __all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "run_compiled", "run_episodes"]
 
@@ -61,7 +61,9 @@ def run_episodes(
     for k in range(count):
         if not has_room(model):
             return k
-        reset(env, episode_seed(seed, first + k), stream, x)
+        number = episode_seed(seed, first + k)
+        seed_stream(stream, number)  # an episode is a function of its seed, also where `reset` leaves the stream alone
+        reset(env, number, stream, x)
         if not is_inside(box, x):
             bad[0] = BAD_START
             return k

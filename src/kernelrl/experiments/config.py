@@ -13,7 +13,7 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
     label = "greedy"
     agent = "GreedyKernelUCBVI"    # a public name, or an import path "module:Class"
     monitor = true                 # optional: compare values with optimal ones (see `monitor`), where those are known
-    bandwidth = 0.025              # hyper-parameters; objects are tables, None is "none" (see `objects`)
+    bandwidth = 0.025              # hyper-parameters; objects are tables, None is "none" (see `kernelrl.agents.codec`)
 
     [agents.sweep]                 # optional: an agent for every combination, "greedy bonus_scale=0.1" and so on
     bonus_scale = [0.1, 1.0]
@@ -102,23 +102,15 @@ class AgentEntry(Entry):
                 raise ValueError(f"sweep.{key}: the list of values is empty")
             if any(value in values[:i] for i, value in enumerate(values)):
                 raise ValueError(f"sweep.{key}: a value is there twice in {values}")
+        from kernelrl.agents.codec import text
+
         fixed = self.model_dump(exclude={"sweep", "label"})
         every = []
         for combination in itertools.product(*self.sweep.values()):
             chosen = dict(zip(self.sweep, combination, strict=True))
-            label = " ".join([self.label, *(f"{key}={short(value)}" for key, value in chosen.items())])
+            label = " ".join([self.label, *(f"{key}={text(value, quoted=False)}" for key, value in chosen.items())])
             every.append(AgentEntry.model_validate({**fixed, **chosen, "label": label}))
         return every
-
-
-def short(value: Any) -> str:
-    """A swept value as part of a label."""
-    if isinstance(value, dict):
-        name = str(value.get("name", ""))
-        return name + "(" + ", ".join(f"{key}={short(item)}" for key, item in value.items() if key != "name") + ")"
-    if isinstance(value, list):
-        return "[" + ", ".join(short(item) for item in value) + "]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Experiment(BaseModel):

@@ -37,7 +37,8 @@ __all__ = [
     "read_json", "safe_name", "write_history",
 ]  # fmt: skip
 
-FORMAT = 2  # 1 had the column `value` in units of rewards mapped to [0, 1]
+FORMAT = 3
+EARLIER = {1: "stored values in other units", 2: "wrote hyper-parameters in another form"}
 EXPERIMENT, HISTORY, RUN, AGENT = "experiment.json", "history.parquet", "run.json", "agent.krl"
 COLUMNS = ("episode", "return", "steps", "seconds", "value")
 MONITORED = ("below", "shortfall")
@@ -89,7 +90,7 @@ def read_json(path: Path) -> dict[str, Any]:
     if version < FORMAT:
         raise StoreError(
             f"{path} was written by an older version of kernelrl (format {version}, this version reads {FORMAT}), "
-            "which stored values in other units: run the experiment again into another folder"
+            f"which {EARLIER.get(version, 'is not known')}: run the experiment again into another folder"
         )
     return dict(content)
 

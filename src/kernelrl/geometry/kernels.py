@@ -11,30 +11,42 @@ constants with g(z) ≤ C1·exp(-z²/2) and sup|g'| ≤ C2. Kernels that satisfy
 The last has compact support *and* satisfies the assumption, so its sums stop at 5σ. The usual compact kernels
 (support 1) fail g(4) > 0; they can be used, but the guarantees do not cover them (`admissible` is False).
 
-Compiled code takes a kernel as an integer code and works on z², so that the Gaussian needs no square root.
+Compiled code takes a kernel as a NamedTuple for which `weight` is implemented, a function of z², so that the Gaussian
+needs no square root. A kernel of a user's own is another such class (docs/extending.md).
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.compile import compiled, generic
 
 __all__ = [
     "KERNELS",
     "Compact",
+    "Cosine",
+    "Epanechnikov",
     "ExponentialPower",
     "Gaussian",
     "Kernel",
     "Outside",
+    "Quartic",
+    "Triangular",
+    "Tricube",
+    "Triweight",
+    "Uniform",
     "exp_negative",
+    "fades_at",
+    "is_gaussian",
     "kernel_weight",
     "resolve_kernel",
     "weigh_in_place",
+    "weight",
 ]
 
 GAUSSIAN, EXPONENTIAL, COMPACT, UNIFORM, TRIANGULAR, EPANECHNIKOV, QUARTIC, TRIWEIGHT, TRICUBE, COSINE = range(10)
@@ -124,26 +136,71 @@ def kernel_weight(kernel, power, z2):
     return math.cos(0.5 * math.pi * math.sqrt(z2))
 
 
-@inner
-def weigh_in_place(kernel, power, inverse_sigma2, n, squares):
+@generic(required=True)
+def weight(kernel: Any, z2: Any) -> Any:
+    """g(√z2)."""
+
+
+@generic
+def weigh_in_place(kernel: Any, inverse_sigma2: Any, n: Any, squares: Any) -> Any:
     """Turn squared distances into weights: squares[:n] = g(√(squares)/σ)."""
-    if kernel == GAUSSIAN:
+    for i in range(n):
+        squares[i] = weight(kernel, squares[i] * inverse_sigma2)
+
+
+@generic
+def is_gaussian(kernel: Any) -> Any:
+    """Whether g(z) = exp(-z²/2), for which there are faster ways."""
+    return False
+
+
+@generic
+def fades_at(kernel: Any, share: Any) -> Any:
+    """A z beyond which g(z) < share; infinite where none is known."""
+    return math.inf
+
+
+class Coded(NamedTuple):
+    """A kernel of this package in compiled code: one class for all, so that code compiled for one serves all."""
+
+    code: int
+    power: float
+    compact: bool
+
+
+@weight.implement(Coded)
+def coded_weight(kernel, z2):
+    return kernel_weight(kernel.code, kernel.power, z2)
+
+
+@is_gaussian.implement(Coded)
+def coded_is_gaussian(kernel):
+    return kernel.code == GAUSSIAN
+
+
+@fades_at.implement(Coded)
+def coded_fades_at(kernel, share):
+    return math.inf if kernel.compact else (-2.0 * math.log(share)) ** (1.0 / kernel.power)
+
+
+@weigh_in_place.implement(Coded)
+def coded_weigh_in_place(kernel, inverse_sigma2, n, squares):
+    if kernel.code == GAUSSIAN:
         factor = -0.5 * inverse_sigma2
         for i in range(n):
             squares[i] = exp_negative(factor * squares[i])
-    elif kernel == COMPACT:
+    elif kernel.code == COMPACT:
         factor = inverse_sigma2 / 25.0
         for i in range(n):
             u = max(0.0, 1.0 - factor * squares[i])
             squares[i] = u * u * u
     else:
         for i in range(n):
-            squares[i] = kernel_weight(kernel, power, squares[i] * inverse_sigma2)
+            squares[i] = kernel_weight(kernel.code, kernel.power, squares[i] * inverse_sigma2)
 
 
-@dataclass(frozen=True)
 class Kernel:
-    """A smoothing kernel g with the constants of Assumption 3."""
+    """A smoothing kernel g with the constants of Assumption 3. Each kernel is a frozen dataclass of its parameters."""
 
     name: str
     code: int
@@ -156,8 +213,13 @@ class Kernel:
     def __call__(self, z):
         """g(z), elementwise."""
         z2 = np.square(np.asarray(z, float))
-        weights = [kernel_weight(self.code, self.power, value) for value in z2.reshape(-1)]
+        kernel = self.compiled()
+        weights = [weight(kernel, value) for value in z2.reshape(-1)]
         return np.array(weights).reshape(z2.shape)[()]
+
+    def compiled(self):
+        """The kernel as compiled code has it: a NamedTuple for which `weight` is implemented."""
+        return Coded(self.code, float(self.power), math.isfinite(self.support))
 
     @property
     def g4(self):
@@ -171,59 +233,131 @@ class Kernel:
         return max(0.0, -2.0 * math.log(max(cut, 5e-324))) ** (1.0 / self.power)
 
 
-def Gaussian():  # noqa: N802 - a kernel is made like an object of its name
+@dataclass(frozen=True)
+class Gaussian(Kernel):
     """exp(-z²/2)."""
-    return Kernel("gaussian", GAUSSIAN, 1.0, math.exp(-0.5))
+
+    name, code = "gaussian", GAUSSIAN
+    C1, C2 = 1.0, math.exp(-0.5)
 
 
-def ExponentialPower(p):  # noqa: N802
+@dataclass(frozen=True)
+class ExponentialPower(Kernel):
     """exp(-z^p/2) for p > 2."""
-    p = float(p)
-    if not (math.isfinite(p) and p > 2.0):
-        raise ValueError(f"ExponentialPower: p must be a finite number above 2, got {p}; p = 2 is the Gaussian kernel")
-    C1 = math.exp(0.5 * (1.0 - 2.0 / p) * (2.0 / p) ** (2.0 / (p - 2.0)))
-    C2 = 0.5 * p * (2.0 * (p - 1.0) / p) ** ((p - 1.0) / p) * math.exp(-(p - 1.0) / p)
-    return Kernel("exponential-power", EXPONENTIAL, C1, C2, power=p)
+
+    p: float
+    name, code = "exponential-power", EXPONENTIAL
+
+    def __post_init__(self):
+        p = float(self.p)
+        if not (math.isfinite(p) and p > 2.0):
+            raise ValueError(
+                f"ExponentialPower: p must be a finite number above 2, got {p}; p = 2 is the Gaussian kernel"
+            )
+        object.__setattr__(self, "p", p)
+
+    @property
+    def power(self):
+        """p."""
+        return self.p
+
+    @property
+    def C1(self):  # noqa: N802
+        """sup g(z)·exp(z²/2)."""
+        p = self.p
+        return math.exp(0.5 * (1.0 - 2.0 / p) * (2.0 / p) ** (2.0 / (p - 2.0)))
+
+    @property
+    def C2(self):  # noqa: N802
+        """sup|g'|."""
+        p = self.p
+        return 0.5 * p * (2.0 * (p - 1.0) / p) ** ((p - 1.0) / p) * math.exp(-(p - 1.0) / p)
 
 
-def Compact():  # noqa: N802
+@dataclass(frozen=True)
+class Compact(Kernel):
     """(1-z²/25)³ for z < 5: compact support inside the theory."""
+
+    name, code, support = "compact", COMPACT, 5.0
     # sup (1-z²/25)³·exp(z²/2) is at z² = 19, sup|g'| = (6z/25)(1-z²/25)² at z² = 5.
-    return Kernel(
-        "compact", COMPACT, (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64, support=5.0
-    )
+    C1, C2 = (6.0 / 25.0) ** 3 * math.exp(9.5), 6.0 * math.sqrt(5.0) / 25.0 * 0.64
 
 
-def Outside(name):  # noqa: N802
+# The usual compact kernels, with C1 = sup g(z)·exp(z²/2) and C2 = sup|g'|, infinite where g jumps.
+
+
+@dataclass(frozen=True)
+class Uniform(Kernel):
+    """1 for z ≤ 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "uniform", UNIFORM, False, 1.0
+    C1, C2 = math.exp(0.5), math.inf
+
+
+@dataclass(frozen=True)
+class Triangular(Kernel):
+    """1-z for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "triangular", TRIANGULAR, False, 1.0
+    C1, C2 = 1.0, 1.0
+
+
+@dataclass(frozen=True)
+class Epanechnikov(Kernel):
+    """1-z² for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "epanechnikov", EPANECHNIKOV, False, 1.0
+    C1, C2 = 1.0, 2.0
+
+
+@dataclass(frozen=True)
+class Quartic(Kernel):
+    """(1-z²)² for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "quartic", QUARTIC, False, 1.0
+    C1, C2 = 1.0, 8.0 / (3.0 * math.sqrt(3.0))
+
+
+@dataclass(frozen=True)
+class Triweight(Kernel):
+    """(1-z²)³ for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "triweight", TRIWEIGHT, False, 1.0
+    C1, C2 = 1.0, 96.0 / (25.0 * math.sqrt(5.0))
+
+
+@dataclass(frozen=True)
+class Tricube(Kernel):
+    """(1-z³)³ for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "tricube", TRICUBE, False, 1.0
+    C1, C2 = 1.0020569114, 9.0 * 0.25 ** (2.0 / 3.0) * 0.75**2
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """cos(πz/2) for z < 1; outside the theory, since g(4) = 0."""
+
+    name, code, admissible, support = "cosine", COSINE, False, 1.0
+    C1, C2 = 1.0, 0.5 * math.pi
+
+
+OUTSIDE = {cls.name: cls for cls in (Uniform, Triangular, Epanechnikov, Quartic, Triweight, Tricube, Cosine)}
+NAMED = {"gaussian": Gaussian, "compact": Compact, **OUTSIDE}
+KERNELS = tuple(NAMED)
+
+
+def Outside(name):  # noqa: N802 - a kernel is made like an object of its name
     """One of the usual compact kernels with support 1, outside the theory since g(4) = 0."""
-    code, C1, C2 = OUTSIDE[name]
-    return Kernel(name, code, C1, C2, admissible=False, support=1.0)
-
-
-# name: code, sup g(z)·exp(z²/2), sup|g'| (infinite where g jumps; at 0 the triangular one has a corner)
-OUTSIDE = {
-    "uniform": (UNIFORM, math.exp(0.5), math.inf),
-    "triangular": (TRIANGULAR, 1.0, 1.0),
-    "epanechnikov": (EPANECHNIKOV, 1.0, 2.0),
-    "quartic": (QUARTIC, 1.0, 8.0 / (3.0 * math.sqrt(3.0))),
-    "triweight": (TRIWEIGHT, 1.0, 96.0 / (25.0 * math.sqrt(5.0))),
-    "tricube": (TRICUBE, 1.0020569114, 9.0 * 0.25 ** (2.0 / 3.0) * 0.75**2),
-    "cosine": (COSINE, 1.0, 0.5 * math.pi),
-}
-
-KERNELS = ("gaussian", "compact", *OUTSIDE)
+    return OUTSIDE[name]()
 
 
 def resolve_kernel(kernel):
     """A `Kernel` from a name or a `Kernel`."""
     if isinstance(kernel, Kernel):
         return kernel
-    if kernel == "gaussian":
-        return Gaussian()
-    if kernel == "compact":
-        return Compact()
-    if isinstance(kernel, str) and kernel in OUTSIDE:
-        return Outside(kernel)
+    if isinstance(kernel, str) and kernel in NAMED:
+        return NAMED[kernel]()
     raise ValueError(
         f"kernel: {kernel!r} is not known; use one of {', '.join(KERNELS)}, or krl.kernels.ExponentialPower(p)"
     )

@@ -16,6 +16,7 @@ of its own, for which everything is compiled once more, and again when the funct
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -195,7 +196,7 @@ class Lp:
     """‖(x-x')/scale‖_p; `scale` is None, an array of a positive number a coordinate, or "box" for the box's widths."""
 
     p: float = 2.0
-    scale: Any = None
+    scale: str | float | Sequence[float] | np.ndarray | tuple[float, ...] | None = None
     bounded = True  # distances are bounded below by coordinates, so neighbours can be searched on a grid
 
     def __post_init__(self):
@@ -249,7 +250,7 @@ class Folded:
     at any step, in the environment's units of reward; the bonuses with guarantees need it, and 0 is a promise.
     """
 
-    map: Any
+    map: Callable[..., Any]
     metric: Any = Lp()
     defect: float | None = None
     bounded = True
@@ -281,7 +282,7 @@ class Folded:
 class Custom:
     """A metric of one's own: a compiled function `function(x, y)` of two states (d,) that returns a float."""
 
-    function: Any
+    function: Callable[..., Any]
     bounded = False
 
     def __post_init__(self):
@@ -344,8 +345,11 @@ def require_compiled(argument, function, form):
 
 
 def resolve_metric(metric):
-    """A metric object from a name, an object or a compiled function of two states."""
-    if isinstance(metric, Lp | Folded | Custom):
+    """A metric object from a name, an object or a compiled function of two states.
+
+    An object of a user's own class has what `Lp` has: `space(low, high)`, `check(low, high)` and `bounded`.
+    """
+    if all(hasattr(metric, part) for part in ("space", "check", "bounded")) and not isinstance(metric, type):
         return metric
     if isinstance(metric, str):
         if metric in METRICS:

@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import AXIS, CELLS, cell_on, check_grid, lengthen, more, new_grid
-from kernelrl.geometry.kernels import kernel_weight
+from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.metrics import squared_distances
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
@@ -285,10 +285,10 @@ def meet(reps, settings, u, x):
     for v in range(u + 1):
         square = square_to(reps, settings.space, v, x)
         if square <= reach:
-            weight = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
-            append_neighbour(reps.weights, u, v, weight)
+            w = weight(settings.kernel, square * settings.inverse_sigma2)
+            append_neighbour(reps.weights, u, v, w)
             if v != u:
-                append_neighbour(reps.weights, v, u, weight)
+                append_neighbour(reps.weights, v, u, w)
         if reps.cone_reach > 0.0 and square <= cone_reach:
             distance = math.sqrt(square)
             append_neighbour(reps.cones, u, v, distance)
@@ -319,7 +319,7 @@ def fill_lists(reps, settings, near, reach, weigh):
             if square <= reach * reach:
                 amount = math.sqrt(square)
                 if weigh:
-                    amount = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+                    amount = weight(settings.kernel, square * settings.inverse_sigma2)
                 append_neighbour(near, u, v, amount)
     return True
 

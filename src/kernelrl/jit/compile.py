@@ -33,7 +33,11 @@ from kernelrl.jit.code_cache import CodeCache, adopt
 from kernelrl.jit.handles import class_of
 from kernelrl.jit.inner_code import InnerCompiler
 
-__all__ = ["SUMS", "Verb", "cache_dir", "compiled", "compiled_as", "generic", "in_both", "inner", "keep"]
+__all__ = [
+    "SUMS", "Verb", "cache_dir", "compiled", "compiled_as", "distinguish", "generic", "in_both", "inner", "keep",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,6 +74,10 @@ def cache_dir() -> Path:
     return base / "kernelrl" / digest.hexdigest()[:16]
 
 
+@typing.overload
+def compiled(function: F, *, fastmath: Any = False, cache: bool = True, inner: bool = False) -> F: ...
+@typing.overload
+def compiled(*, fastmath: Any = False, cache: bool = True, inner: bool = False) -> Callable[[F], F]: ...
 def compiled(function=None, *, fastmath=False, cache=True, inner=False):
     """Compile `function`; `fastmath` takes a set of LLVM flags, of which `SUMS` is the one we use.
 
@@ -110,9 +118,6 @@ def keep(function):
         adopt([function], cache_dir())
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
 class Verb(Protocol):
     """What `generic` makes of a declaration."""
 
@@ -129,6 +134,9 @@ class Verb(Protocol):
 
     def is_implemented(self, cls: type) -> bool:
         """Whether there is a function for that class, besides the default."""
+
+    def is_compiled_for(self, cls: type) -> bool:
+        """Whether there is a function for that class that compiled code can call."""
 
 
 @typing.overload
@@ -161,7 +169,7 @@ def generic(declaration=None, *, from_python=None, required=False):
 
     def default(cls):
         if required:
-            raise TypeError(f"{cls.__name__} does not implement {declaration.__name__}")
+            raise TypeError(missing(declaration, cls))
         return from_python if routed else declaration
 
     def find_called(cls):
@@ -180,9 +188,13 @@ def generic(declaration=None, *, from_python=None, required=False):
 
     def implement(cls, inline=False):
         def register(function):
-            code_key.register(cls, declaration.__qualname__, inline, function)
-            (inlined if inline else called)[cls] = function
-            for_python[cls] = from_python if routed else compiled(function)
+            source = getattr(function, "py_func", function)  # of one that is compiled already
+            check_arguments(declaration, cls, source)
+            check_first(declaration, cls, source, called.get(cls) or inlined.get(cls))
+            distinguish(cls)
+            code_key.register(cls, declaration.__qualname__, inline, source)
+            (inlined if inline else called)[cls] = source
+            for_python[cls] = from_python if routed else compiled(source)
             return function
 
         return register
@@ -197,4 +209,49 @@ def generic(declaration=None, *, from_python=None, required=False):
     verb.implement = implement
     verb.implement_plain = implement_plain
     verb.is_implemented = for_python.__contains__
+    verb.is_compiled_for = lambda cls: cls in called or cls in inlined
     return verb
+
+
+named: dict[str, type] = {}  # the classes that compiled code may be given, by name
+
+
+def distinguish(cls):
+    """Give a class a name that no other class has; its qualified name stays.
+
+    Where Python calls compiled code, numba tells NamedTuples apart by their name and the types of their fields. Of two
+    classes of one name, such as a notebook's cell makes that is run again, the second would run the first one's code.
+    """
+    name, number = cls.__name__, 1
+    while named.setdefault(cls.__name__, cls) is not cls:
+        number += 1
+        cls.__name__ = f"{name}_{number}"
+
+
+def missing(declaration, cls):
+    """What to say where a class has no implementation of a verb."""
+    name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
+    return (
+        f"there is no {name} for {cls.__name__}: write a function of ({arguments}) and put "
+        f"@{name}.implement({cls.__name__}) above it"
+    )
+
+
+def check_arguments(declaration, cls, function):
+    """Refuse an implementation that does not take the arguments of its verb."""
+    wanted, given = (list(inspect.signature(f).parameters) for f in (declaration, function))
+    if len(wanted) != len(given):
+        raise TypeError(
+            f"{declaration.__name__}.implement({cls.__name__}): {function.__name__} must take {len(wanted)} arguments, "
+            f"({', '.join(wanted)}), got ({', '.join(given)})"
+        )
+
+
+def check_first(declaration, cls, function, before):
+    """Refuse to replace an implementation by another: what is compiled in this process would go on with the old one."""
+    if before is not None and before.__code__ != function.__code__:
+        name = cls.__name__
+        raise TypeError(
+            f"{declaration.__name__}.implement({name}): {before.__name__} implements it already, and compiled code may "
+            f"be using it; define {name} again, too, before this (in a notebook, run the cell of the class first)"
+        )

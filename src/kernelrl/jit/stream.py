@@ -9,11 +9,13 @@ Unsigned constants are spelled out as `np.uint64`: mixing `uint64` with a signed
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelrl.jit.compile import compiled
 
 __all__ = ["episode_seed", "index_below", "new_stream", "normal", "seed_stream", "uniform"]
 
+Words = NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 MIX_B = np.uint64(0x94D049BB133111EB)
@@ -22,7 +24,7 @@ TO_UNIT = 2.0**-53
 
 
 @compiled
-def mix(z):
+def mix(z: np.uint64) -> np.uint64:
     """One output of splitmix64: a bijection of 64 bits that leaves no trace of the input's pattern."""
     z = (z ^ (z >> U30)) * MIX_A
     z = (z ^ (z >> U27)) * MIX_B
@@ -30,7 +32,7 @@ def mix(z):
 
 
 @compiled
-def seed_stream(stream, seed):
+def seed_stream(stream: Words, seed: int) -> None:
     """Set `stream` to the state that belongs to the integer `seed`."""
     z = np.uint64(seed)
     for i in range(4):
@@ -38,7 +40,7 @@ def seed_stream(stream, seed):
         stream[i] = mix(z)
 
 
-def new_stream(seed):
+def new_stream(seed: int) -> Words:
     """A fresh stream for `seed` (a Python integer of up to 64 bits)."""
     stream = np.empty(4, np.uint64)
     seed_stream(stream, np.uint64(seed))
@@ -46,13 +48,13 @@ def new_stream(seed):
 
 
 @compiled
-def episode_seed(seed, k):
+def episode_seed(seed: int, k: int) -> int:
     """The seed with which episode `k` of a run with `seed` resets its environment: 31 bits, as every library takes."""
     return np.int64(mix(mix(np.uint64(seed) + GOLDEN) + np.uint64(k) * GOLDEN) >> U33)
 
 
 @compiled
-def next_bits(stream):
+def next_bits(stream: Words) -> np.uint64:
     """The next 64 random bits."""
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     total = s0 + s3
@@ -69,19 +71,19 @@ def next_bits(stream):
 
 
 @compiled
-def uniform(stream):
+def uniform(stream: Words) -> float:
     """A float in [0, 1), one of 2^53 equally likely ones."""
     return np.float64(next_bits(stream) >> U11) * TO_UNIT
 
 
 @compiled
-def index_below(stream, n):
+def index_below(stream: Words, n: int) -> int:
     """An integer in 0 … n-1 (the bias of at most n·2^-53 is beyond any test)."""
     return min(np.int64(uniform(stream) * n), n - 1)
 
 
 @compiled
-def normal(stream):
+def normal(stream: Words) -> float:
     """A standard normal deviate by the polar method (the second of the pair is not kept: a stream is its 4 words)."""
     while True:
         u = 2.0 * uniform(stream) - 1.0

@@ -1,29 +1,74 @@
-"""Planning of exact Kernel-UCBVI: taking in new samples and carrying their consequences backwards in h.
+"""The incremental plan of exact Kernel-UCBVI (paper, algorithms 1 and 2): every sample is kept.
 
-`kernelrl.algorithms.kernel_ucbvi` explains the idea; the entry is `plan`.
+Planning goes backwards in h, with V_H = 0:
+
+    Q̃_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(x, a)
+    Q_h(x, a)  = min_s [Q̃_h(x_s, a_s) + L_h·ρ(x, x_s)]             or, without interpolation, Q̃_h(x, a) itself
+    V_h(x)     = min(R_h, max_a Q_h(x, a))
+
+Between two plans little changes, so little is computed again. An "entry" is a pair at which Q̃ is kept: each sample's
+own pair with interpolation (entries are the points of `S`), each next state with every action without it (the points
+of `Y`). Of each entry we keep C = β + Σw and T = Σw·G with G_s = r_s + P_s, where P_s is the value V_{h+1}(y_s) that
+has been passed on. A plan then
+
+ 1. adds the new samples: they lend weight to entries near them, and become entries themselves;
+ 2. goes backwards in h: where V_{h+1}(y_s) has moved away from P_s by more than STILL, the difference is passed on to
+    the T of the entries near x_s; Q̃ = T/C + B is computed again where T or C changed; and V_h follows.
+
+With interpolation, each next state remembers for each action the lowest cone above it, M, and whose it is
+(`kernelrl.geometry.cones`).
+
+Each of the H levels adds at most STILL of error to the next for values and once more for cones, so values are within
+2·H·STILL of a full plan (`planning/full.py`).
 """
 
 import math
 
 import numpy as np
 
-from kernelrl.bonuses.smoothed import JOINT, count_sample
+from kernelrl.bonuses.interface import count
 from kernelrl.geometry.buckets import WIDTH, add_point, all_chunks, found, point_at, size_of
 from kernelrl.geometry.cones import Claims, claim, forget_slack, lowest_cone, rise, search, settle, sink
+from kernelrl.geometry.interpolation import cones_at
+from kernelrl.geometry.kernels import fades_at
 from kernelrl.jit.compile import inner
+from kernelrl.planning.entries import ARRIVAL, ARRIVAL_STEP, PLANNED, Incremental
+from kernelrl.planning.interface import (
+    PLANS,
+    bonuses_at,
+    counts_at,
+    has_doubled,
+    q_at,
+    receive,
+    renew,
+)
 from kernelrl.stores.estimates import (
     add_change,
-    add_spread,
+    add_moments,
     add_weights,
-    renew_joint_targets,
+    moments_at,
     renew_targets,
     row_sums_at,
-    spread_at,
+    sums_at,
+    targets_at,
+    weight_between,
 )
-from kernelrl.stores.samples import ACTION, STEP, TERMINATED, action_list, has_next, lone_target, pool, row
+from kernelrl.stores.estimates import bonuses_at as list_bonuses
+from kernelrl.stores.estimates import counts_at as list_counts
+from kernelrl.stores.samples import (
+    ACTION,
+    STEP,
+    TERMINATED,
+    action_list,
+    append_sample,
+    has_next,
+    lone_target,
+    pool,
+    row,
+)
 from kernelrl.stores.units import mapped
 
-__all__ = ["plan"]
+__all__ = ["STILL", "Incremental"]
 
 STILL = 2e-8  # a value that has moved by less is not passed on; 2·H·STILL is below 1e-6 for the usual horizons
 FAINT = 1e-15  # a change of T by less is not made
@@ -41,98 +86,98 @@ def entry_list(settings, h, a):
 
 
 @inner
-def fill_entry(model, e, u, h, a, sums):
+def fill_entry(plan, settings, e, u, h, a, sums):
     """C and T of a new entry at slot `e` for the pair (u, a) of step `h`, from the samples in S; `sums` is scratch."""
-    _, k = entry_list(model.settings, h, a)
-    C = row_sums_at(model.settings, model.S, action_list(model.settings, h, a), u, model.G, sums)
-    model.C[k, e // WIDTH, e % WIDTH] = C
-    if model.settings.bonus >= JOINT:
-        D, W2 = spread_at(model.settings, model.S, action_list(model.settings, h, a), u)
-        model.spread[0, k, e // WIDTH, e % WIDTH] = D
-        model.spread[1, k, e // WIDTH, e % WIDTH] = W2
+    _, k = entry_list(settings, h, a)
+    C = row_sums_at(settings, plan.S, action_list(settings, h, a), u, plan.G, sums)
+    plan.C[k, e // WIDTH, e % WIDTH] = C
+    if plan.moments.shape[0] > 0:
+        D, W2 = moments_at(settings, plan.S, action_list(settings, h, a), u)
+        plan.moments[0, k, e // WIDTH, e % WIDTH] = D
+        plan.moments[1, k, e // WIDTH, e % WIDTH] = W2
     for r in range(sums.size):
-        model.T[k, r, e // WIDTH, e % WIDTH] = sums[r]
-        model.touched[r, e // WIDTH] = True
+        plan.T[k, r, e // WIDTH, e % WIDTH] = sums[r]
+        plan.touched[r, e // WIDTH] = True
 
 
 @inner
-def claims_of(model, r, a):
+def claims_of(plan, r, a):
     """Cones and points of row `r` and action `a`."""
     return Claims(
-        model.height[r], model.slack[r], model.first[r], model.M[a, r], model.owner[a, r], model.links[a, r]
+        plan.height[r], plan.slack[r], plan.first[r], plan.M[a, r], plan.owner[a, r], plan.links[a, r]
     )  # fmt: skip
 
 
 @inner
-def add_next_state(model, v, h, sums):
+def add_next_state(plan, settings, v, h, sums):
     """Make `v`, reached from step `h`, a point of Y with values at the cap, and return its slot."""
-    settings, H = model.settings, model.settings.horizon
-    y = add_point(model.Y, pool(settings, h + 1), v)
+    H = settings.horizon
+    y = add_point(plan.Y, pool(settings, h + 1), v)
     chunk, place = y // WIDTH, y % WIDTH
     first, last = (1, H - 1) if settings.stationary else (h + 1, h + 1)
     for level in range(first, last + 1):
         r, R = row(settings, level), np.float64(H - level)
-        model.V[r, chunk, place] = R
-        model.P[r, chunk, place] = R
-        model.fresh[r, chunk] = True
+        plan.V[r, chunk, place] = R
+        plan.P[r, chunk, place] = R
+        plan.fresh[r, chunk] = True
         if settings.interpolate:
             for a in range(settings.actions):
                 which, L = action_list(settings, level, a), settings.lipschitz[level]
-                settle(model.S, settings.space, which, v, y, L, R, claims_of(model, r, a))
+                settle(plan.S, settings.space, which, v, y, L, R, claims_of(plan, r, a))
     if not settings.interpolate:
         for a in range(settings.actions):
-            fill_entry(model, y, v, h + 1, a, sums)
+            fill_entry(plan, settings, y, v, h + 1, a, sums)
     return y
 
 
 @inner
-def arrival(model, u, h):
+def arrival(plan, u, h):
     """The slot in Y of the last sample's next state, if that is where `u` of step `h` is, as it usually is; else -1."""
-    y = model.planned[2]
-    if y < 0 or model.planned[3] != h:
+    y = plan.clock[ARRIVAL]
+    if y < 0 or plan.clock[ARRIVAL_STEP] != h:
         return -1
     for j in range(u.size):
-        if model.Y.points[y // WIDTH, j, y % WIDTH] != u[j]:
+        if plan.Y.points[y // WIDTH, j, y % WIDTH] != u[j]:
             return -1
     return y
 
 
 @inner
-def add_sample(model, t):
+def add_sample(plan, settings, samples, t):
     """Take sample number `t` into the plan's data."""
-    settings, samples, H = model.settings, model.samples, model.settings.horizon
+    H = settings.horizon
     h, a = samples.labels[STEP, t], samples.labels[ACTION, t]
     u, v = samples.states[0, t], samples.states[1, t]
     terminated = samples.labels[TERMINATED, t] != 0
     alive = has_next(settings, h, terminated)
-    rows = model.G.shape[0]
-    sums, targets = model.scratch[3, :rows], model.scratch[4, :rows]
-    before = arrival(model, u, h)
-    y = add_next_state(model, v, h, sums) if alive else -1
-    model.planned[2], model.planned[3] = y, h + 1
-    s = add_point(model.S, action_list(settings, h, a), u)
-    model.number[s // WIDTH, s % WIDTH] = t
-    model.tip[s // WIDTH, s % WIDTH] = before
+    rows = plan.G.shape[0]
+    sums, targets = plan.scratch[1, :rows], plan.scratch[2, :rows]
+    before = arrival(plan, u, h)
+    y = add_next_state(plan, settings, v, h, sums) if alive else -1
+    plan.clock[ARRIVAL], plan.clock[ARRIVAL_STEP] = y, h + 1
+    s = add_point(plan.S, action_list(settings, h, a), u)
+    plan.number[s // WIDTH, s % WIDTH] = t
+    plan.tip[s // WIDTH, s % WIDTH] = before
     if alive:
-        model.sample[y // WIDTH, y % WIDTH] = s
+        plan.sample[y // WIDTH, y % WIDTH] = s
     first, last = (0, H - 1) if settings.stationary else (h, h)
     for level in range(first, last + 1):
         r = row(settings, level)
         targets[r] = lone_target(settings, level, samples.reward[t], terminated)
         if alive:
             targets[r] += np.float64(H - level - 1)
-        model.G[r, s // WIDTH, s % WIDTH] = targets[r]
+        plan.G[r, s // WIDTH, s % WIDTH] = targets[r]
         if settings.interpolate:
-            model.height[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
-    E = model.S if settings.interpolate else model.Y
+            plan.height[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
+    E = plan.S if settings.interpolate else plan.Y
     which, k = entry_list(settings, h, a)
-    add_weights(settings, E, which, u, targets, model.C[k], model.T[k], model.touched)
-    if settings.bonus >= JOINT:
-        add_spread(settings, E, which, u, model.spread[0, k], model.spread[1, k])
+    add_weights(settings, E, which, u, targets, plan.C[k], plan.T[k], plan.touched)
+    if plan.moments.shape[0] > 0:
+        add_moments(settings, E, which, u, plan.moments[0, k], plan.moments[1, k])
     if settings.interpolate:
-        fill_entry(model, s, u, h, a, sums)
-    if count_sample(settings, h):
-        touch_all(model.touched)
+        fill_entry(plan, settings, s, u, h, a, sums)
+    if count(settings.bonus, h):
+        touch_all(plan.touched)
 
 
 @inner
@@ -162,31 +207,31 @@ def moved(Y, which, V, P, fresh, queue):
 
 
 @inner
-def pass_on(model, h, count):
-    """Carry the changes of V_{h+1} at the `count` next states in the first queue into T of the entries of step `h`.
+def pass_on(plan, settings, samples, h, number):
+    """Carry the changes of V_{h+1} at the `number` next states in the first queue into T of the entries of step `h`.
 
     A change goes to the entries near the sample that the next state belongs to. Changes of samples at one place, such
     as a start state, are carried together: `changes` holds them by action until a sample elsewhere comes up.
     """
-    settings, r = model.settings, row(model.settings, h)
-    V, P = model.V[row(settings, h + 1)], model.P[row(settings, h + 1)]
-    changes = model.scratch[3, : settings.actions]
+    r = row(settings, h)
+    V, P = plan.V[row(settings, h + 1)], plan.P[row(settings, h + 1)]
+    changes = plan.scratch[1, : settings.actions]
     for a in range(settings.actions):
         changes[a] = 0.0
     place = -1  # number of the sample whose place `changes` is for
-    for i in range(count):
-        y = model.queues[0, i]
-        s = model.sample[y // WIDTH, y % WIDTH]
-        t = model.number[s // WIDTH, s % WIDTH]
-        if place >= 0 and not same_place(model.samples, t, place):
-            carry(model, place, h, changes)
+    for i in range(number):
+        y = plan.queues[0, i]
+        s = plan.sample[y // WIDTH, y % WIDTH]
+        t = plan.number[s // WIDTH, s % WIDTH]
+        if place >= 0 and not same_place(samples, t, place):
+            carry(plan, settings, samples, place, h, changes)
         value = V[y // WIDTH, y % WIDTH]
-        changes[model.samples.labels[ACTION, t]] += value - P[y // WIDTH, y % WIDTH]
+        changes[samples.labels[ACTION, t]] += value - P[y // WIDTH, y % WIDTH]
         P[y // WIDTH, y % WIDTH] = value
-        model.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, model.samples.reward[t]) + value
+        plan.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, samples.reward[t]) + value
         place = t
     if place >= 0:
-        carry(model, place, h, changes)
+        carry(plan, settings, samples, place, h, changes)
 
 
 @inner
@@ -199,21 +244,19 @@ def same_place(samples, t, other):
 
 
 @inner
-def carry(model, t, h, changes):
+def carry(plan, settings, samples, t, h, changes):
     """Add each action's change (A,) of G at the place of sample `t` to T of the entries of step `h`, and reset it."""
-    settings, r = model.settings, row(model.settings, h)
-    E = model.S if settings.interpolate else model.Y
+    r = row(settings, h)
+    E = plan.S if settings.interpolate else plan.Y
     for a in range(settings.actions):
         change = changes[a]
         changes[a] = 0.0
         if abs(change) <= FAINT:
             continue
-        radius = settings.reach
-        if not settings.compact:
-            z = (2.0 * math.log(abs(change) / FAINT)) ** (1.0 / settings.power)
-            radius = min(radius, z / math.sqrt(settings.inverse_sigma2))
+        faint = fades_at(settings.kernel, FAINT / abs(change)) / math.sqrt(settings.inverse_sigma2)
+        radius = min(settings.reach, faint)
         which, k = entry_list(settings, h, a)
-        add_change(settings, E, which, model.samples.states[0, t], change, radius, model.T[k, r], model.touched[r])
+        add_change(settings, E, which, samples.states[0, t], change, radius, plan.T[k, r], plan.touched[r])
 
 
 @inner
@@ -244,13 +287,13 @@ def moved_cones(S, which, R, Q, height, touched, queue):
 
 
 @inner
-def move_cones(model, h, a):
+def move_cones(plan, settings, h, a):
     """Bring the cones of (h, a) up to date with Q̃."""
-    settings, S, Y, queues, r = model.settings, model.S, model.Y, model.queues, row(model.settings, h)
+    S, Y, queues, r = plan.S, plan.Y, plan.queues, row(settings, h)
     R, L, space = np.float64(settings.horizon - h), settings.lipschitz[h], settings.space
-    which, there, claims = action_list(settings, h, a), pool(settings, h), claims_of(model, r, a)
-    Q, fresh, u = model.Q[0, r], model.fresh[r], model.scratch[0, : model.samples.states.shape[2]]
-    count = moved_cones(S, which, R, Q, claims.height, model.touched[r], queues[0])
+    which, there, claims = action_list(settings, h, a), pool(settings, h), claims_of(plan, r, a)
+    Q, fresh, u = plan.Q[0, r], plan.fresh[r], plan.scratch[0, : S.points.shape[1]]
+    count = moved_cones(S, which, R, Q, claims.height, plan.touched[r], queues[0])
     orphans = 0
     for i in range(count):
         s = queues[0, i]
@@ -263,7 +306,7 @@ def move_cones(model, h, a):
         forget_slack(S, which, claims.slack)
     for i in range(count):
         s = queues[0, i]
-        height, y = claims.height[s // WIDTH, s % WIDTH], model.tip[s // WIDTH, s % WIDTH]
+        height, y = claims.height[s // WIDTH, s % WIDTH], plan.tip[s // WIDTH, s % WIDTH]
         # A cone that is not the lowest at its own tip is nowhere the lowest, by the triangle inequality.
         beaten = y >= 0 and claims.owner[y // WIDTH, y % WIDTH] != s and claims.M[y // WIDTH, y % WIDTH] <= height
         if height < R and claims.slack[s // WIDTH, s % WIDTH] < 0.0 and not beaten:
@@ -292,46 +335,80 @@ def clear(E, which, touched):
 
 
 @inner
-def go_back(model, h):
+def go_back(plan, settings, samples, h):
     """Bring Q̃_h and V_h up to date with V_{h+1} and with C and T."""
-    settings, A = model.settings, model.settings.actions
+    A = settings.actions
     r, R = row(settings, h), np.float64(settings.horizon - h)
     if h + 1 < settings.horizon:
         above = row(settings, h + 1)
-        count = moved(
-            model.Y, pool(settings, h + 1), model.V[above], model.P[above], model.fresh[above], model.queues[0]
-        )
-        pass_on(model, h, count)
-    E = model.S if settings.interpolate else model.Y
+        number = moved(plan.Y, pool(settings, h + 1), plan.V[above], plan.P[above], plan.fresh[above], plan.queues[0])
+        pass_on(plan, settings, samples, h, number)
+    E = plan.S if settings.interpolate else plan.Y
     for a in range(A):
         which, k = entry_list(settings, h, a)
-        if settings.bonus >= JOINT:
-            renew_joint_targets(
-                settings, E, which, h, model.C[k], model.T[k, r], model.spread[0, k], model.spread[1, k],
-                model.Q[k, r], model.lowest[r], model.touched[r],
-            )  # fmt: skip
-            continue
         renew_targets(
-            settings, E, which, h, model.C[k], model.T[k, r], model.Q[k, r], model.lowest[r], model.touched[r]
+            settings, E, which, h, plan.C[k], plan.T[k, r], plan.moments, k, plan.Q[k, r], plan.lowest[r],
+            plan.touched[r],
         )  # fmt: skip
     if h > 0 and settings.interpolate:
         for a in range(A):
-            move_cones(model, h, a)
-        best_of_actions(model.Y, pool(settings, h), R, model.M, r, model.V[r], model.fresh[r])
+            move_cones(plan, settings, h, a)
+        best_of_actions(plan.Y, pool(settings, h), R, plan.M, r, plan.V[r], plan.fresh[r])
     elif h > 0:
-        copy_flags(model.Y, pool(settings, h), model.touched[r], model.fresh[r])
-        best_of_actions(model.Y, pool(settings, h), R, model.Q, r, model.V[r], model.fresh[r])
+        copy_flags(plan.Y, pool(settings, h), plan.touched[r], plan.fresh[r])
+        best_of_actions(plan.Y, pool(settings, h), R, plan.Q, r, plan.V[r], plan.fresh[r])
     for a in range(A):
         which, _ = entry_list(settings, h, a)
-        clear(E, which, model.touched[r])
+        clear(E, which, plan.touched[r])
 
 
-@inner
-def plan(model):
-    """Bring everything up to date with all samples."""
-    for t in range(model.planned[0], model.samples.number[0]):
-        add_sample(model, t)
-    model.planned[0] = model.samples.number[0]
-    model.planned[1] += 1
-    for h in range(model.settings.horizon - 1, -1, -1):
-        go_back(model, h)
+@renew.implement(Incremental)
+def renew_incremental(plan, settings, store):
+    for t in range(plan.clock[PLANNED], store.number[0]):
+        add_sample(plan, settings, store, t)
+    plan.clock[PLANNED] = store.number[0]
+    plan.clock[PLANS] += 1
+    for h in range(settings.horizon - 1, -1, -1):
+        go_back(plan, settings, store, h)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+@receive.implement(Incremental)
+def receive_incremental(plan, settings, store, x, action, reward, y, h, terminated):
+    append_sample(store, x, action, reward, y, h, terminated)
+
+
+@has_doubled.implement(Incremental)
+def incremental_has_doubled(plan, settings, store, x, h, a):
+    C, _ = sums_at(settings, plan.S, action_list(settings, h, a), x, plan.G[0])
+    now = C
+    for t in range(plan.clock[PLANNED], store.number[0]):
+        if store.labels[ACTION, t] == a and pool(settings, store.labels[STEP, t]) == pool(settings, h):
+            now += weight_between(settings, x, store.states[0, t], plan.S.buffer)
+    return now >= 2.0 * C
+
+
+@q_at.implement(Incremental)
+def incremental_q(plan, settings, store, side, x, h, q):
+    r = row(settings, h)
+    if not settings.interpolate:
+        targets_at(settings, plan.S, plan.G[r], x, h, plan.moments.shape[0] > 0, q)
+        return
+    L, heights, lowest = settings.lipschitz[h], plan.Q[0, r], plan.lowest[r]
+    for a in range(settings.actions):
+        # The near ones first, so that most of the others are ruled out unseen.
+        which = action_list(settings, h, a)
+        best = cones_at(plan.S, settings.space, which, x, heights, lowest, L, 0.1 * settings.reach, math.inf)
+        q[a] = cones_at(plan.S, settings.space, which, x, heights, lowest, L, math.inf, best)
+
+
+@counts_at.implement(Incremental)
+def incremental_counts(plan, settings, store, x, h, out):
+    list_counts(settings, plan.S, plan.G[0], x, h, out)
+
+
+@bonuses_at.implement(Incremental)
+def incremental_bonuses(plan, settings, store, x, h, out):
+    list_bonuses(settings, plan.S, plan.G[0], x, h, plan.moments.shape[0] > 0, out)

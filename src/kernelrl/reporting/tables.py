@@ -9,6 +9,7 @@ from html import escape
 from importlib import metadata
 from typing import Any
 
+from kernelrl.agents.codec import describe
 from kernelrl.reporting.figures import action_colours, action_names
 from kernelrl.reporting.maps import Maps
 from kernelrl.reporting.style import OPTIMUM, line_of
@@ -213,23 +214,10 @@ def hyper_parameters(summary: Summary) -> str:
     rows = ""
     for i, c in enumerate(summary.curves):
         made = record(c.runs[0], "configuration")
-        values = dict(made.get("hyper_parameters", {}))
-        text = ", ".join(f"{name} = {readable(value)}" for name, value in values.items())
+        text = describe(dict(made.get("hyper_parameters", {})))
         agent = escape(str(made.get("agent", "–")))
         rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({escape(text)})</td></tr>'
     return f'<div class="wide"><table id="table-hyper-parameters"><tbody>{rows}</tbody></table></div>'
-
-
-def readable(value: Any) -> str:
-    """A stored hyper-parameter in a line: objects as calls, None as "none", as files of experiments have it."""
-    if value is None:
-        return "none"
-    if isinstance(value, dict) and "kind" in value:
-        parts = {name: readable(part) for name, part in value.items() if name not in ("kind", "items")}
-        if value["kind"] == "tuple":
-            return f"({', '.join(map(readable, value['items']))})"
-        return f"{value['kind']}({', '.join(f'{name} = {part}' for name, part in parts.items())})"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def versions(summary: Summary) -> str:

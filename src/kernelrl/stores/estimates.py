@@ -5,7 +5,7 @@
 Sums run over lists of buckets, so only near chunks are touched: a weight beyond `settings.reach` is so small that all
 samples there could ever be would not change C in double precision.
 
-The joint bonus needs D = Σw·ρ and W2 = Σw² besides (`spread`); nothing of that is done for other bonuses.
+Some bonuses need the moments D = Σw·ρ and W2 = Σw² besides; `moments` says whether to compute them.
 
 `E` stands for points at which C and T are kept, `S` for the samples; functions that change C or T of a chunk set its
 flag in `touched`, and `renew_targets` computes Q̃ = T/C + B where the flag is set.
@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from kernelrl.bonuses.smoothed import FULL, JOINT, bonus_value, joint_bonus, table_bonus
+from kernelrl.bonuses.interface import value
 from kernelrl.geometry.buckets import (
     FOUND,
     LANES,
@@ -29,7 +29,7 @@ from kernelrl.geometry.buckets import (
     size_of,
     total_and_dot,
 )
-from kernelrl.geometry.kernels import GAUSSIAN, exp_negative, kernel_weight, weigh_in_place
+from kernelrl.geometry.kernels import exp_negative, is_gaussian, weigh_in_place, weight
 from kernelrl.geometry.metrics import is_plane, squared_distances
 from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.prefetch import AHEAD, prefetch_chunk
@@ -37,16 +37,14 @@ from kernelrl.stores.samples import action_list
 
 __all__ = [
     "add_change",
-    "add_spread",
+    "add_moments",
     "add_weights",
-    "bonus_at",
     "bonuses_at",
     "counts_at",
-    "renew_joint_targets",
+    "moments_at",
+    "moments_of_found",
     "renew_targets",
     "row_sums_at",
-    "spread_at",
-    "spread_of_found",
     "sums_at",
     "targets_at",
     "weight_between",
@@ -54,25 +52,17 @@ __all__ = [
 
 
 @inner
-def bonus_at(settings, h, C):
-    """B_h at generalized count `C`, for a bonus that needs nothing else."""
-    if settings.bonus >= FULL:
-        return table_bonus(settings, h, C)
-    return bonus_value(settings, h, C)
-
-
-@inner
 def weights_in(settings, buckets, chunk, u):
     """Write the weights g(ρ/σ) of the chunk's points at `u` into `buffer`; return how many places were written."""
     n = distances_in(buckets, settings.space, chunk, u)
-    weigh_in_place(settings.kernel, settings.power, settings.inverse_sigma2, n, buckets.buffer)
+    weigh_in_place(settings.kernel, settings.inverse_sigma2, n, buckets.buffer)
     return n
 
 
 @inner
 def sums_of_found(settings, S, first, last, count, u, G):
     """Σw and Σw·G over found chunks `first` … `last`-1 of `count`; memory is asked for AHEAD chunks early."""
-    if is_plane(settings.space, u) and settings.kernel == GAUSSIAN:
+    if is_plane(settings.space, u) and is_gaussian(settings.kernel):
         factor = -0.5 * settings.inverse_sigma2
         return plane_sums(S.points, S.chain, first, last, count, u[0], u[1], factor, G)
     C, T = 0.0, 0.0
@@ -114,10 +104,10 @@ def sums_at(settings, S, which, u, G):
 
 
 @inner(fastmath=SUMS)
-def spread_in(settings, squares, n):
+def moments_in(settings, squares, n):
     """Σw·ρ and Σw² over the first `n` of `squares`, which holds ρ²."""
     D, W2 = 0.0, 0.0
-    if settings.kernel == GAUSSIAN:
+    if is_gaussian(settings.kernel):
         factor = -0.5 * settings.inverse_sigma2
         for i in range(n):
             w = exp_negative(factor * squares[i])
@@ -125,34 +115,34 @@ def spread_in(settings, squares, n):
             W2 += w * w
         return D, W2
     for i in range(n):
-        w = kernel_weight(settings.kernel, settings.power, squares[i] * settings.inverse_sigma2)
+        w = weight(settings.kernel, squares[i] * settings.inverse_sigma2)
         D += w * math.sqrt(squares[i])
         W2 += w * w
     return D, W2
 
 
 @inner
-def spread_of_found(settings, S, first, last, u):
+def moments_of_found(settings, S, first, last, u):
     """Σw·ρ and Σw² at `u` over found chunks `first` … `last`-1."""
     D, W2 = 0.0, 0.0
     for i in range(first, last):
         chunk = found(S, i)
         distances_in(S, settings.space, chunk, u)
-        d, w2 = spread_in(settings, S.buffer, size_of(S, chunk))  # padding may be infinitely far away
+        d, w2 = moments_in(settings, S.buffer, size_of(S, chunk))  # padding may be infinitely far away
         D += d
         W2 += w2
     return D, W2
 
 
 @inner
-def spread_at(settings, S, which, u):
+def moments_at(settings, S, which, u):
     """Σw·ρ and Σw² over list `which` of `S` at `u` (d,)."""
     count = near(S, settings.space, which, u, settings.reach)
-    return spread_of_found(settings, S, 0, count, u)
+    return moments_of_found(settings, S, 0, count, u)
 
 
 @inner
-def targets_at(settings, S, G, u, h, q):
+def targets_at(settings, S, G, u, h, moments, q):
     """Q̃_h(u, ·) = T/C + B into `q` (A,), for an embedded state; `G` is (chunks, WIDTH)."""
     # All chunks are found before any is worked on, so that memory is asked for early across the actions, too.
     count = 0
@@ -166,11 +156,10 @@ def targets_at(settings, S, G, u, h, q):
         last = np.int64(q[a])
         C, T = sums_of_found(settings, S, first, last, count, u, G)
         C += settings.beta
-        if settings.bonus >= JOINT:
-            D, W2 = spread_of_found(settings, S, first, last, u)
-            q[a] = T / C + joint_bonus(settings, h, C, D, W2)
-        else:
-            q[a] = T / C + bonus_at(settings, h, C)
+        D, W2 = 0.0, 0.0
+        if moments:
+            D, W2 = moments_of_found(settings, S, first, last, u)
+        q[a] = T / C + value(settings.bonus, h, C, D, W2)
         first = last
 
 
@@ -178,7 +167,7 @@ def targets_at(settings, S, G, u, h, q):
 def weight_between(settings, u, v, square):
     """w = g(ρ(u, v)/σ) of two embedded states (d,); `square` (1,) is scratch."""
     squared_distances(settings.space, v.reshape((1, v.size, 1)), 0, 1, 1, u, square)
-    return kernel_weight(settings.kernel, settings.power, square[0] * settings.inverse_sigma2)
+    return weight(settings.kernel, square[0] * settings.inverse_sigma2)
 
 
 @inner
@@ -189,16 +178,15 @@ def counts_at(settings, S, G, u, h, out):
 
 
 @inner
-def bonuses_at(settings, S, G, u, h, out):
+def bonuses_at(settings, S, G, u, h, moments, out):
     """Write B_h(u, ·) into `out` (A,), for an embedded state."""
     for a in range(out.size):
         which = action_list(settings, h, a)
         C, _ = sums_at(settings, S, which, u, G)
-        if settings.bonus >= JOINT:
-            D, W2 = spread_at(settings, S, which, u)
-            out[a] = joint_bonus(settings, h, C, D, W2)
-        else:
-            out[a] = bonus_at(settings, h, C)
+        D, W2 = 0.0, 0.0
+        if moments:
+            D, W2 = moments_at(settings, S, which, u)
+        out[a] = value(settings.bonus, h, C, D, W2)
 
 
 @inner
@@ -238,14 +226,14 @@ def add_weights(settings, E, which, u, G, C, T, touched):
 
 
 @inner
-def add_spread(settings, E, which, u, D, W2):
+def add_moments(settings, E, which, u, D, W2):
     """Let a sample at `u` weigh in `D` and `W2` (chunks, WIDTH), Σw·ρ and Σw² of the points of E."""
     for i in range(near(E, settings.space, which, u, settings.reach)):
         chunk = found(E, i)
         distances_in(E, settings.space, chunk, u)
         for place in range(size_of(E, chunk)):
             square = E.buffer[place]
-            w = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+            w = weight(settings.kernel, square * settings.inverse_sigma2)
             D[chunk, place] += w * math.sqrt(square)
             W2[chunk, place] += w * w
 
@@ -261,7 +249,7 @@ def plane_change(points, chunk, n, x, y, factor, change, T):
 @inner
 def add_change(settings, E, which, u, change, radius, T, touched):
     """T += w·change at the points of E within `radius` of `u`; `T` (chunks, WIDTH), `touched` (chunks,)."""
-    plane = is_plane(settings.space, u) and settings.kernel == GAUSSIAN
+    plane = is_plane(settings.space, u) and is_gaussian(settings.kernel)
     factor = -0.5 * settings.inverse_sigma2
     for i in range(near(E, settings.space, which, u, radius)):
         chunk = found(E, i)
@@ -274,33 +262,21 @@ def add_change(settings, E, which, u, change, radius, T, touched):
 
 
 @inner
-def renew_targets(settings, E, which, h, C, T, Q, lowest, touched):
+def renew_targets(settings, E, which, h, C, T, moments, k, Q, lowest, touched):
     """Q̃_h = T/C + B in the touched chunks of list `which`; C, T, Q (chunks, WIDTH), `touched` (chunks,).
 
-    `lowest` (chunks,) takes the smallest Q̃ of each chunk.
+    `lowest` (chunks,) takes the smallest Q̃ of each chunk; `moments` (2, …) has Σw·ρ and Σw² at [:, k], or no rows.
     """
+    kept = moments.shape[0] > 0
     for i in range(all_chunks(E, which)):
         chunk = found(E, i)
         if touched[chunk]:
             smallest = math.inf
             for place in range(size_of(E, chunk)):
-                count = C[chunk, place]
-                q = T[chunk, place] / count + bonus_at(settings, h, count)
-                Q[chunk, place] = q
-                smallest = min(smallest, q)
-            lowest[chunk] = smallest
-
-
-@inner
-def renew_joint_targets(settings, E, which, h, C, T, D, W2, Q, lowest, touched):
-    """`renew_targets` for the joint bonus; D and W2 (chunks, WIDTH) are Σw·ρ and Σw²."""
-    for i in range(all_chunks(E, which)):
-        chunk = found(E, i)
-        if touched[chunk]:
-            smallest = math.inf
-            for place in range(size_of(E, chunk)):
-                count = C[chunk, place]
-                q = T[chunk, place] / count + joint_bonus(settings, h, count, D[chunk, place], W2[chunk, place])
+                count, D, W2 = C[chunk, place], 0.0, 0.0
+                if kept:
+                    D, W2 = moments[0, k, chunk, place], moments[1, k, chunk, place]
+                q = T[chunk, place] / count + value(settings.bonus, h, count, D, W2)
                 Q[chunk, place] = q
                 smallest = min(smallest, q)
             lowest[chunk] = smallest

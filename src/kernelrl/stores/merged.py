@@ -9,7 +9,7 @@ of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `trans
 P̂ is ever stored: V is first looked up for each pair v, then smoothed over the neighbours of u. Counts are raw, so a new
 representative sees all earlier samples at once, and a new bandwidth loses none.
 
-The joint bonus needs Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); nothing of that is done for others.
+Some bonuses need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); for others nothing of that is kept.
 
 `columns` is the number of actions rounded up to whole vectors.
 """
@@ -19,17 +19,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.bonuses.smoothed import (
-    FULL,
-    JOINT,
-    bonus_value,
-    count_sample,
-    joint_bonus,
-    lower_bonus,
-    table_bonus,
-)
+from kernelrl.bonuses.interface import count, value
 from kernelrl.geometry.buckets import check_memory, lengthen
-from kernelrl.geometry.kernels import kernel_weight
+from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.representatives import (
     DEGREE,
     START,
@@ -66,7 +58,6 @@ __all__ = [
     "estimates_elsewhere",
     "grow_merged",
     "join",
-    "lower_bonus_of",
     "merged_room",
     "new_merged",
     "note_start",
@@ -99,8 +90,8 @@ class Merged(NamedTuple):
     moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
 
 
-def new_merged(settings, low, high, merge, limit, cone_reach, bounded):
-    """Nothing seen yet, for embeddings in the box [low, high] (d,)."""
+def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments):
+    """Nothing seen yet, for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them."""
     reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
     pools, U, columns = 1 if settings.stationary else settings.horizon, capacity_of(reps), padded(settings.actions)
     check_memory((pools, U, columns))
@@ -108,7 +99,7 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded):
         reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
         np.full((pools, U, columns), settings.beta), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
-        np.zeros((4, columns)), np.zeros((2 if settings.bonus >= JOINT else 0, pools, U, columns)),
+        np.zeros((4, columns)), np.zeros((2 if moments else 0, pools, U, columns)),
     )  # fmt: skip
 
 
@@ -165,7 +156,7 @@ def join(settings, merged, u):
             v, w = near.index[j], near.amount[j]
             for c in range(columns):
                 merged.C[p, u, c] += w * merged.N[p, v, c]
-    if settings.bonus >= JOINT:
+    if merged.moments.shape[0] > 0:
         join_moments(settings, merged, u)
 
 
@@ -223,11 +214,11 @@ def add_transition(settings, merged, h, v, a, reward, y, terminated):
         u = near.index[j]
         if u < joined:
             merged.C[p, u, a] += near.amount[j]
-            if settings.bonus >= JOINT:
+            if merged.moments.shape[0] > 0:
                 w, rho = near.amount[j], distance_between(settings, merged.reps, v, u)
                 merged.moments[0, p, u, a] += w * rho
                 merged.moments[1, p, u, a] += w * w
-    count_sample(settings, h)
+    count(settings.bonus, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
 
@@ -245,30 +236,18 @@ def after_samples(settings, merged, h, W):
 @inner
 def bonus_of(settings, merged, h, u, a, C):
     """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for a state that is none."""
-    if settings.bonus >= JOINT:
+    D, W2 = 0.0, 0.0
+    if merged.moments.shape[0] > 0:
         p = pool(settings, h)
         D = merged.sums[2, a] if u < 0 else merged.moments[0, p, u, a]
         W2 = merged.sums[3, a] if u < 0 else merged.moments[1, p, u, a]
-        return joint_bonus(settings, h, C, D, W2)
-    if settings.bonus == FULL:
-        return table_bonus(settings, h, C)
-    return bonus_value(settings, h, C)
-
-
-@inner
-def lower_bonus_of(settings, merged, h, u, a, C):
-    """What is subtracted for a lower bound at representative `u` and action `a`."""
-    D, W2 = 0.0, 0.0
-    if settings.bonus >= JOINT:
-        p = pool(settings, h)
-        D, W2 = merged.moments[0, p, u, a], merged.moments[1, p, u, a]
-    return lower_bonus(settings, h, C, D, W2)
+    return value(settings.bonus, h, C, D, W2)
 
 
 @inner
 def reading_bias(settings, merged, u, x, h):
     """L_h·ρ(x, u), by which a state `x` that reads as `u` may be worth more, where the bonus makes promises."""
-    if settings.bonus < FULL or u < 0:
+    if u < 0 or not settings.promises:
         return 0.0
     return settings.lipschitz[h] * math.sqrt(square_to(merged.reps, settings.space, u, x))
 
@@ -291,18 +270,18 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
         if square <= settings.reach * settings.reach:
-            w = kernel_weight(settings.kernel, settings.power, square * settings.inverse_sigma2)
+            w = weight(settings.kernel, square * settings.inverse_sigma2)
             for c in range(columns):
                 sums[0, c] += w * merged.N[p, v, c]
                 sums[1, c] += w * W[v, c]
-                if settings.bonus >= JOINT:
+                if merged.moments.shape[0] > 0:
                     sums[2, c] += w * math.sqrt(square) * merged.N[p, v, c]
                     sums[3, c] += w * w * merged.N[p, v, c]
 
 
 @compiled
 def recount(settings, merged):
-    """Make C anew from the raw counts."""
+    """Compute C again from the raw counts."""
     near = merged.reps.weights
     for p in range(merged.C.shape[0]):
         for u in range(merged.clock[JOINED]):

@@ -1,4 +1,4 @@
-"""What an exact kernel agent is told and what it has seen.
+"""What a kernel agent is told, and the store of an exact one: every sample.
 
 Steps h count from 0 in code: R_h = H - h is the largest value left at step h, and V_H = 0.
 
@@ -13,11 +13,10 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.bonuses.smoothed import no_table
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.jit.fields import Field, Rows
 from kernelrl.stores.units import Units, after_end, mapped
 
 __all__ = [
@@ -41,36 +40,27 @@ __all__ = [
 
 
 class Settings(NamedTuple):
-    """The hyper-parameters of an exact kernel agent, as compiled code wants them; made by `Settings.of` only."""
+    """The hyper-parameters of a kernel agent, as compiled code wants them; made by `Settings.of` only."""
 
     horizon: int  # H
     actions: int  # A
     beta: float
     inverse_sigma2: float  # 1/σ²
-    kernel: int
-    power: float
     reach: float  # distance beyond which a weight cannot change a count in double precision
-    compact: bool  # the kernel is zero beyond `reach`
-    bonus: int
-    bonus_scale: float  # factor of the bonus
-    bonus_root: float  # factors of 1/√C and of R_h/C in the simplified bonus
-    bonus_count: float
     stationary: bool
     interpolate: bool
     lipschitz: np.ndarray  # (H,) L_h
     replan: int
+    promises: bool  # the bonus makes upper values hold with high probability
+    kernel: Any  # see `kernelrl.geometry.kernels`
+    bonus: Any  # see `kernelrl.bonuses.interface`
     units: Units
-    space: Any
-    table: np.ndarray  # (epochs, H, 3) coefficients of the bonus, or nothing
-    # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
-    progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
+    space: Any  # see `kernelrl.geometry.metrics`
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the one type that the compiled functions know."""
         casts = {"int": int, "float": float, "bool": bool}
-        table, progress = no_table(given["horizon"])
-        given = {"table": table, "progress": progress, **given}
         return cls(
             **{
                 name: casts[kind.__name__](given[name]) if kind.__name__ in casts else given[name]
@@ -78,13 +68,10 @@ class Settings(NamedTuple):
             }
         )
 
-
-@checks(Settings)
-def check_settings(where, settings):
-    """Each step's bonus is in the epoch that its number of samples says."""
-    samples, epoch = settings.progress
-    expected = np.minimum(np.frexp(samples + 1.0)[1] - 1, max(settings.table.shape[0], 1) - 1)
-    require(np.array_equal(epoch, expected), f"{where}progress", "an epoch is not that of its number of samples")
+    def with_lipschitz(self, constants: np.ndarray) -> "Settings":
+        """The same with other L_h (H,), in the bonus, too."""
+        bonus = self.bonus._replace(lipschitz=constants) if hasattr(self.bonus, "lipschitz") else self.bonus
+        return self._replace(lipschitz=constants, bonus=bonus)
 
 
 class Samples(NamedTuple):

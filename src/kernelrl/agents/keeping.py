@@ -1,0 +1,182 @@
+"""What a kernel agent keeps of its data: every sample, or counts at representative states.
+
+The two classes have the same methods, and are all that tells an exact agent from one on representative states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents import storage
+from kernelrl.bonuses.interface import before_data
+from kernelrl.console import track
+from kernelrl.episodes import verbs
+from kernelrl.geometry.representatives import relist_cones
+from kernelrl.planning.full import InPieces, new_full
+from kernelrl.planning.interface import Planned, complete_plan, for_settings
+from kernelrl.planning.reading import plan_merged
+from kernelrl.planning.smoothed import ENDED, PENDING, Smoothed, new_smoothed
+from kernelrl.stores.merged import SAMPLES, STARTED, STARTS, new_merged, rebandwidth
+from kernelrl.stores.samples import STEP, TERMINATED, Settings, cell_widths, new_samples
+
+__all__ = ["EverySample", "Representatives"]
+
+Floats = npt.NDArray[np.float64]
+Box = tuple[Floats, Floats]
+LONG = 20_000  # samples times steps from which on planning shows a bar
+
+
+class EverySample:
+    """Every sample is kept."""
+
+    def __init__(self, bounded: bool, moments: bool) -> None:
+        """`bounded`: whether the metric allows a grid; `moments`: whether the bonus needs Σwρ and Σw²."""
+        self.bounded, self.moments = bounded, moments
+        self.widths: tuple[float, float] | None = None  # of the cells that samples are arranged in
+        self.new_plan: Callable[..., Any]
+
+    def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
+        """The store and the plan before any data; `new_plan` is that for all samples."""
+        self.box, self.new_plan = box, new_plan
+        if self.widths is None:
+            self.widths = self._widths(settings)
+        return new_samples(len(box[0]), 4 * settings.horizon), self._empty_plan(settings)
+
+    def _widths(self, settings: Settings) -> tuple[float, float]:
+        weights, cones = cell_widths(settings, self.bounded)
+        return weights, cones
+
+    def _empty_plan(self, settings: Settings) -> Any:
+        assert self.widths is not None
+        return self.new_plan(settings, *self.box, *self.widths, self.moments)
+
+    def with_settings(self, model: Any, settings: Settings) -> Any:
+        """The model with all its data and another bandwidth, other units or other Lipschitz constants."""
+
+        def new() -> Any:
+            self.widths = self._widths(settings)
+            return self._empty_plan(settings)
+
+        model = model._replace(settings=settings, plan=for_settings(model.plan, settings, new))
+        return with_room(model)
+
+    def planned(self, model: Any, side: Any, what: str) -> Planned:
+        """A plan of all data on that side; `what` is said to be planned if it takes long."""
+        settings = model.settings._replace(bonus=before_data(model.settings.bonus))
+        cell, _ = self._widths(settings)
+        planned: Planned = new_full(settings, model.store, *self.box, cell, self.moments)
+        long = self.samples(model) * settings.horizon >= LONG
+        pieces = InPieces(planned)
+        with track(what, pieces.number, show=long) as pieces.tick:
+            pieces.plan(side)
+        return planned
+
+    def samples(self, model: Any) -> int:
+        """How many samples there are."""
+        return int(model.store.number[0])
+
+    def has_terminated(self, model: Any) -> bool:
+        """Whether any sample ended its episode by a termination."""
+        return bool(model.store.labels[TERMINATED, : self.samples(model)].any())
+
+    def starts(self, model: Any) -> Floats:
+        """(n, d) embedded start states of the last episodes."""
+        steps = model.store.labels[STEP, : self.samples(model)]
+        starts: Floats = model.store.states[0, np.flatnonzero(steps == 0)[-STARTS:]]
+        return starts
+
+    def to_store(self) -> dict[str, Any]:
+        """What a file must tell besides the model's arrays."""
+        assert self.widths is not None
+        return {"widths": [str(width) for width in self.widths]}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Take up what `to_store` gave."""
+        if "widths" not in stored:
+            return
+        widths = stored["widths"]
+        if not (isinstance(widths, list) and len(widths) == 2 and all(isinstance(width, str) for width in widths)):
+            raise ValueError(f"started: widths must be two numbers as text, got {widths!r}")
+        weights, cones = (float(width) for width in widths)
+        if not (weights > 0.0 and cones > 0.0):
+            raise ValueError(f"started: widths must be above 0, got {widths!r}")
+        self.widths = weights, cones
+
+
+class Representatives:
+    """Samples count for representative states."""
+
+    def __init__(self, merge: float, limit: int | None, bounded: bool, moments: bool) -> None:
+        """`merge` is the distance within which states are one, `limit` the most representatives."""
+        self.merge, self.limit, self.bounded, self.moments = merge, limit, bounded, moments
+        self.widths = None
+
+    def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
+        """The store and the plan before any data; `new_plan` is that for representative states."""
+        limit = self.limit or np.iinfo(np.int64).max
+        store = new_merged(
+            settings, *box, self.merge, limit, reach_of_cones(settings), self.bounded, self.moments
+        )  # fmt: skip
+        return store, new_plan(settings, store)
+
+    def with_settings(self, model: Any, settings: Settings) -> Any:
+        """The model with all its data and another bandwidth, other units or other Lipschitz constants."""
+        store, before = model.store, model.settings
+        if settings.inverse_sigma2 != before.inverse_sigma2:
+            store = rebandwidth(settings, store, settings.horizon)
+        if settings.interpolate and not np.array_equal(settings.lipschitz, before.lipschitz):
+            store = store._replace(reps=relist_cones(store.reps, settings, reach_of_cones(settings)))
+        plan = for_settings(model.plan, settings, lambda: new_smoothed(settings, store))
+        return with_room(model._replace(settings=settings, store=store, plan=plan))
+
+    def planned(self, model: Any, side: Any, what: str) -> Planned:
+        """A plan of all data on that side."""
+        settings, store = storage.copied(Planned(None, model.settings, model.store))[1:]
+        if isinstance(model.plan, Smoothed):
+            plan: Any = storage.copied(model.plan)
+        else:
+            plan, store = complete_plan(new_smoothed(settings, store), settings, store)
+        planned: Planned = plan_merged(plan, settings, store, side)
+        return planned
+
+    def samples(self, model: Any) -> int:
+        """How many samples there are, pending ones included."""
+        waiting = int(model.plan.clock[PENDING]) if isinstance(model.plan, Smoothed) else 0
+        return int(model.store.clock[SAMPLES]) + waiting
+
+    def has_terminated(self, model: Any) -> bool:
+        """Whether any sample ended its episode by a termination."""
+        plan = model.plan
+        waiting = isinstance(plan, Smoothed) and plan.pending[ENDED, : plan.clock[PENDING]].any()
+        return bool(waiting or model.store.ended.any())
+
+    def starts(self, model: Any) -> Floats:
+        """(n, d) embedded start states of the last episodes."""
+        starts: Floats = model.store.starts[: model.store.clock[STARTED]]
+        return starts
+
+    def to_store(self) -> dict[str, Any]:
+        """What a file must tell besides the model's arrays: nothing."""
+        return {}
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """There is nothing."""
+
+
+def with_room(model: Any) -> Any:
+    """The model with room for one more episode."""
+    while not verbs.has_room(model):
+        model = verbs.grow(model)
+    return model
+
+
+def reach_of_cones(settings: Settings) -> float:
+    """How far a cone can reach below the cap; 0 where values are not interpolated."""
+    if not settings.interpolate:
+        return 0.0
+    with np.errstate(divide="ignore"):
+        return float((np.arange(settings.horizon, 0, -1.0) / settings.lipschitz).max())

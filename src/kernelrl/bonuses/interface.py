@@ -1,0 +1,195 @@
+"""What planning asks of an exploration bonus, and the bonuses of this package as compiled code has them.
+
+A bonus is a NamedTuple with the verbs below. B_h is a function of the generalized count C = β + Σw and, for a bonus
+that `needs_moments`, of Σwρ and Σw² (0 where they are not kept):
+
+    value        B_h: what is added to r̂ + P̂V to be optimistic
+    lower_value  B'_h: what is subtracted for a lower bound; B_h unless said otherwise
+    add_values   r̂ + P̂V + B_h at many pairs at once
+    count        a sample has come; `before_data` takes that back
+
+All bonuses of this package share one class, `Coded`, and are told apart by a code, in this file and nowhere else: code
+compiled for one serves them all. A bonus of a user's own is a class of its own (docs/extending.md).
+
+    SIMPLIFIED        B = s·(root/√C + count·R_h/C),   R_h = H-h the largest value left at step h
+    FULL              B = s·(c0 + c1/√C + c2/C)
+    JOINT             B = s·(c0 + (c1·√C + c2 + L_h·Σwρ)/C)
+    SELF_NORMALISED   the same with √(β+Σw²) for √C
+
+The coefficients c of the last three depend on the number of samples through its epoch, ⌊log2(1+n)⌋:
+`kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. B' lacks the term c2/C,
+since estimates are shrunk towards 0.
+"""
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from kernelrl.jit.compile import SUMS, generic, inner
+from kernelrl.jit.fields import Field, Rows, checks, require
+
+__all__ = [
+    "FULL",
+    "JOINT",
+    "SELF_NORMALISED",
+    "SIMPLIFIED",
+    "Coded",
+    "add_values",
+    "before_data",
+    "count",
+    "lower_value",
+    "new_coded",
+    "value",
+    "with_data_of",
+]
+
+SIMPLIFIED, FULL, JOINT, SELF_NORMALISED = range(4)
+SAMPLES, EPOCH = range(2)
+
+
+@generic(required=True)
+def value(bonus: Any, h: int, C: float, D: float, W2: float) -> Any:
+    """B_h at generalized count `C`; `D` is Σwρ and `W2` is Σw²."""
+
+
+@generic
+def lower_value(bonus: Any, h: int, C: float, D: float, W2: float) -> Any:
+    """B'_h."""
+    return value(bonus, h, C, D, W2)
+
+
+@generic
+def count(bonus: Any, h: int) -> Any:
+    """Count a sample of step `h`; return whether that has changed B."""
+    return False
+
+
+@generic
+def before_data(bonus: Any) -> Any:
+    """The bonus as it is before any sample (plain Python, not compiled)."""
+    return bonus
+
+
+@generic
+def with_data_of(bonus: Any, before: Any) -> Any:
+    """The bonus with what `before` has counted (plain Python, not compiled)."""
+    return bonus
+
+
+@generic
+def add_values(bonus: Any, h: int, T: Any, C: Any, inverse: Any, moments: Any, Q: Any, U: int) -> Any:
+    """Q = T/C + B_h in the first `U` rows of (U, columns); `inverse` (2, U, columns) is 1/C and 1/√C.
+
+    `moments` (2, U, columns) has Σwρ and Σw², or no rows.
+    """
+    kept = moments.shape[0] > 0
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
+            Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
+
+
+class Coded(NamedTuple):
+    """A bonus of this package; made by `new_coded` only."""
+
+    code: int
+    scale: float  # s
+    root: float
+    count: float
+    beta: float
+    horizon: int  # H
+    stationary: bool
+    lipschitz: np.ndarray  # (H,) L_h
+    table: np.ndarray  # (epochs, H, 3) coefficients, or nothing
+    # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
+    progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
+
+
+@checks(Coded)
+def check_coded(where, bonus):
+    """Each step's bonus is in the epoch that its number of samples says."""
+    samples, epoch = bonus.progress
+    expected = np.minimum(np.frexp(samples + 1.0)[1] - 1, max(bonus.table.shape[0], 1) - 1)
+    require(np.array_equal(epoch, expected), f"{where}progress", "an epoch is not that of its number of samples")
+
+
+def new_coded(code, scale, problem, root=0.0, count=0.0, table=None):
+    """The bonus before any data; `problem` has `beta`, `horizon`, `stationary` and `lipschitz` (H,)."""
+    table = np.zeros((0, 0, 3)) if table is None else table
+    progress = np.zeros((2, problem.horizon), np.int64)
+    return Coded(
+        code, float(scale), float(root), float(count), float(problem.beta), problem.horizon, bool(problem.stationary),
+        problem.lipschitz, table, progress,
+    )  # fmt: skip
+
+
+@inner
+def factors(bonus, h):
+    """The factors of 1/√C and of 1/C in the simplified B_h."""
+    return bonus.scale * bonus.root, bonus.scale * bonus.count * np.float64(bonus.horizon - h)
+
+
+@value.implement(Coded)
+def coded_value(bonus, h, C, D, W2):
+    if bonus.code == SIMPLIFIED:
+        by_root, by_count = factors(bonus, h)
+        return by_root / math.sqrt(C) + by_count / C
+    j, table = bonus.progress[EPOCH, h], bonus.table
+    if bonus.code == FULL:
+        return bonus.scale * (table[j, h, 0] + (table[j, h, 1] * math.sqrt(C) + table[j, h, 2]) / C)
+    return lower_value(bonus, h, C, D, W2) + bonus.scale * table[j, h, 2] / C
+
+
+@lower_value.implement(Coded)
+def coded_lower_value(bonus, h, C, D, W2):
+    j, table = bonus.progress[EPOCH, h], bonus.table
+    root = math.sqrt(bonus.beta + W2) if bonus.code == SELF_NORMALISED else math.sqrt(C)
+    bias = bonus.lipschitz[h] * D if bonus.code >= JOINT else 0.0  # the full bonus has it in the table
+    return bonus.scale * (table[j, h, 0] + (table[j, h, 1] * root + bias) / C)
+
+
+@inner(fastmath=SUMS | {"contract"})
+def add_simplified(T, inverse, by_root, by_count, Q, n):
+    """Q = T/C + B with two products for an entry."""
+    for i in range(n):
+        Q[i] = (T[i] + by_count) * inverse[0, i] + by_root * inverse[1, i]
+
+
+@add_values.implement(Coded)
+def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
+    if bonus.code == SIMPLIFIED:
+        by_root, by_count = factors(bonus, h)
+        n, columns = Q.size, Q.shape[1]
+        add_simplified(T.reshape(n), inverse.reshape((2, n)), by_root, by_count, Q.reshape(n), U * columns)
+        return
+    kept = moments.shape[0] > 0
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
+            Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
+
+
+@count.implement(Coded)
+def coded_count(bonus, h):
+    if bonus.code == SIMPLIFIED:
+        return False
+    progress, changed = bonus.progress, False
+    first, last = (0, bonus.horizon - 1) if bonus.stationary else (h, h)
+    for level in range(first, last + 1):
+        k = progress[SAMPLES, level] + 2  # one more sample, and k is one more than there are
+        progress[SAMPLES, level] = k - 1
+        if k & (k - 1) == 0 and progress[EPOCH, level] + 1 < bonus.table.shape[0]:
+            progress[EPOCH, level] += 1
+            changed = True
+    return changed
+
+
+@before_data.implement_plain(Coded)
+def coded_before_data(bonus):
+    return bonus._replace(progress=np.zeros_like(bonus.progress))
+
+
+@with_data_of.implement_plain(Coded)
+def coded_with_data_of(bonus, before):
+    return bonus._replace(progress=before.progress)

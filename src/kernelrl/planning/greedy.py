@@ -1,0 +1,40 @@
+"""Values that only fall: what Greedy-Kernel-UCBVI (paper, algorithm 3) asks of them besides `planning/interface.py`.
+
+With V_h = R_h = H-h at first, at each visited state x of step h
+
+    Q̃_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(x, a)             `targets_at`, from the data before this transition
+    Ṽ          = min(R_h, max_a Q̃_h(x, a))
+    V_h(·)     ← min(V_h(·), Ṽ + L_h·ρ(·, x))                      `learn`: a cone, and the transition
+"""
+
+from kernelrl.jit.compile import generic
+
+__all__ = ["learn", "samples_seen", "targets_at", "value_at", "with_units"]
+
+
+@generic(required=True)
+def targets_at(values, settings, store, x, h, q):
+    """Write Q̃_h(x, ·) into `q` (A,); return whether `learn` would find the same."""
+
+
+@generic(required=True)
+def learn(values, settings, store, x, action, reward, y, h, terminated, known, best):
+    """Lower V_h by max_a Q̃_h(x, a), which is `best` if it is known, and take in the transition."""
+
+
+@generic(required=True)
+def value_at(values, settings, store, x, h):
+    """V_h(x)."""
+
+
+@generic(required=True)
+def samples_seen(values, settings, store):
+    """How many transitions have been taken in."""
+
+
+@generic(required=True)
+def with_units(values, settings, store, old, keep):
+    """The values with `keep` times their distance from the cap, in the units of `settings`; they were in `old` units.
+
+    Plain Python, not compiled.
+    """

@@ -1,0 +1,263 @@
+"""Greedy values on all samples.
+
+V_h is kept where P̂V needs it, at the next states, as r + V_{h+1}(y) beside each sample (`G`), so that P̂V is a weighted
+sum like any other. V_h is L_h-Lipschitz, so a cone with Ṽ ≥ V_h(x) lowers nothing anywhere and is dropped; the others
+are stored, since a new next state needs V_h there, which is the lowest of all cones.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.bonuses.interface import count
+from kernelrl.geometry.buckets import (
+    SIZE,
+    WIDTH,
+    Buckets,
+    add_point,
+    chunks_left,
+    distances_in,
+    found,
+    grow_buckets,
+    lengthen,
+    lists_of,
+    more,
+    near,
+    new_buckets,
+    number_of_chunks,
+    payload,
+    size_of,
+)
+from kernelrl.geometry.interpolation import anything_above, cone_radius, cones_at, is_below
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, Rows
+from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
+from kernelrl.planning.interface import bonuses_at, counts_at, grown, plan_room, q_at
+from kernelrl.stores.estimates import bonuses_at as list_bonuses
+from kernelrl.stores.estimates import counts_at as list_counts
+from kernelrl.stores.estimates import targets_at as list_targets
+from kernelrl.stores.samples import (
+    action_list,
+    append_sample,
+    grow_samples,
+    has_next,
+    lone_target,
+    pool,
+    row,
+    sample_room,
+)
+from kernelrl.stores.units import mapped
+
+__all__ = ["GreedyExact", "new_greedy_exact"]
+
+SLOT, STEP = range(2)  # of `arrival`
+
+
+class GreedyExact(NamedTuple):
+    """Values at next states, and the cones that made them."""
+
+    S: Buckets  # states by pool and action
+    G: Annotated[np.ndarray, Field("rows S.chunks S.width", of="S", least="Least", most="Most")]  # r + V_{h+1}(y)
+    Y: Buckets  # next states by pool
+    V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]  # V_h(y)
+    # slot of the sample in S
+    sample: Annotated[np.ndarray, Field("Y.chunks Y.width", np.int64, of="Y", index="S", fill=0)]
+    # its reward, in the environment's units
+    reward: Annotated[np.ndarray, Field("Y.chunks Y.width", of="Y", least="Lowest", most="Highest")]
+    cones: Buckets  # states whose target lowered V_h, by step
+    # targets Ṽ
+    height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least="Least", most="Most")]
+    # the lowest of them
+    lowest: Annotated[np.ndarray, Field("cones.chunks", infinite=True, least="Least", fill=np.inf)]
+    floor: Annotated[np.ndarray, Field("H", infinite=True, least="Least")]  # the lowest target of each step
+    # SLOT of the last sample's next state, or -1, and its STEP
+    arrival: Annotated[np.ndarray, Rows(Field("", index="Y", none=True), Field("", least=-1, most="H"))]
+    moments: Annotated[np.ndarray, Field("2", np.bool_, scratch=True)]  # [0]: whether the bonus needs them
+    q: Annotated[np.ndarray, Field("A", scratch=True)]
+
+
+def new_greedy_exact(settings, low, high, cell, cone_cell, moments):
+    """No data yet, for embeddings in the box [low, high] (d,); cells as `cell_widths` gives them."""
+    H, A = settings.horizon, settings.actions
+    pools, rows = (1, H) if settings.stationary else (H, 1)
+    S = new_buckets(pools * A, low, high, cell)
+    Y = new_buckets(pools, low, high, cone_cell)
+    cones = new_buckets(H, low, high, cone_cell)
+    return GreedyExact(
+        S, payload(S, rows), Y, payload(Y, rows), payload(Y, dtype=np.int64), payload(Y),
+        cones, payload(cones), np.full(number_of_chunks(cones), np.inf), np.full(H, np.inf), np.full(2, -1, np.int64),
+        np.full(2, moments), np.zeros(A),
+    )  # fmt: skip
+
+
+@plan_room.implement(GreedyExact)
+def greedy_exact_room(plan, settings, store):
+    H = settings.horizon
+    left = min(chunks_left(plan.S), min(chunks_left(plan.Y), chunks_left(plan.cones)))
+    return left >= H and sample_room(store) >= H
+
+
+@grown.implement_plain(GreedyExact)
+def grow_greedy_exact(values, settings, samples):
+    H = settings.horizon
+    if sample_room(samples) < H:
+        samples = grow_samples(samples, more(samples.reward.size))
+    if chunks_left(values.S) < H:
+        chunks = more(number_of_chunks(values.S))
+        values = values._replace(S=grow_buckets(values.S, chunks), G=lengthen(values.G, chunks, 1))
+    if chunks_left(values.Y) < H:
+        chunks = more(number_of_chunks(values.Y))
+        values = values._replace(
+            Y=grow_buckets(values.Y, chunks),
+            V=lengthen(values.V, chunks, 1),
+            sample=lengthen(values.sample, chunks, 0),
+            reward=lengthen(values.reward, chunks, 0),
+        )
+    if chunks_left(values.cones) < H:
+        chunks = more(number_of_chunks(values.cones))
+        values = values._replace(
+            cones=grow_buckets(values.cones, chunks),
+            height=lengthen(values.height, chunks, 0),
+            lowest=lengthen(values.lowest, chunks, 0, np.inf),
+        )
+    return values, samples
+
+
+def fallen(values, left, keep):
+    """Values with `keep` times their distance from the cap, `left`; infinite where there is nothing."""
+    known = np.isfinite(values)
+    return np.where(known, left - keep * (left - np.where(known, values, 0.0)), values)
+
+
+@with_units.implement_plain(GreedyExact)
+def greedy_exact_with_units(values, settings, store, old, keep):
+    H, new, stationary, Y = settings.horizon, settings.units, settings.stationary, values.Y
+    # How many steps are left at the values of each row, or of each chunk.
+    rows = (H - np.arange(H))[:, None, None]
+    V = fallen(values.V, rows if stationary else (H - lists_of(Y))[None, :, None], keep)
+    by_cone = H - lists_of(values.cones)
+    # What G holds counts the sample's own step, too; of a sample without next state the reward alone changes units.
+    left = rows if stationary else (H - lists_of(values.S) // settings.actions)[None, :, None]
+    G = (values.G / old.factor + (old.low - new.low) * left) * new.factor
+    y = np.flatnonzero(np.arange(WIDTH) < Y.chain[SIZE][:, None])
+    s, reward = values.sample.reshape(-1)[y], values.reward.reshape(-1)[y]
+    for r in range(len(G)):
+        if r + 1 < H or not stationary:
+            following = V[r + 1 if stationary else 0].reshape(-1)[y]
+            G[r].reshape(-1)[s] = (reward - new.low) * new.factor + following
+    return values._replace(
+        G=G,
+        V=V,
+        height=fallen(values.height, by_cone[:, None], keep),
+        lowest=fallen(values.lowest, by_cone, keep),
+        floor=fallen(values.floor, H - np.arange(H), keep),
+    )
+
+
+@targets_at.implement(GreedyExact)
+def greedy_exact_targets(values, settings, store, x, h, q):
+    list_targets(settings, values.S, values.G[row(settings, h)], x, h, values.moments[0], q)
+    return True
+
+
+@value_at.implement(GreedyExact)
+def greedy_exact_value(values, settings, store, x, h):
+    R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
+    radius = cone_radius(R, values.floor[h], L)
+    return cones_at(values.cones, settings.space, h, x, values.height, values.lowest, L, radius, R)
+
+
+@inner
+def current_value(values, settings, store, x, h):
+    """V_h(x); if `x` is the next state of the last sample, as it usually is, its value is kept up to date already."""
+    y = values.arrival[SLOT]
+    known = y >= 0 and values.arrival[STEP] == h
+    for j in range(x.size):
+        known = known and values.Y.points[y // WIDTH, j, y % WIDTH] == x[j]
+    if known:
+        return values.V[row(settings, h), y // WIDTH, y % WIDTH]
+    return value_at(values, settings, store, x, h)
+
+
+@inner
+def lower(values, settings, store, x, h, target):
+    """V_h(·) ← min(V_h(·), target + L_h·ρ(·, x)), at the cones and at the next states."""
+    Y = values.Y
+    if target >= current_value(values, settings, store, x, h):
+        return
+    slot = add_point(values.cones, h, x)
+    values.height[slot // WIDTH, slot % WIDTH] = target
+    values.lowest[slot // WIDTH] = min(values.lowest[slot // WIDTH], target)
+    values.floor[h] = min(values.floor[h], target)
+    if h == 0:
+        return  # V_0 is nobody's next value
+    R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
+    V, G = values.V[row(settings, h)], values.G[row(settings, h - 1)]
+    for i in range(near(Y, settings.space, pool(settings, h), x, cone_radius(R, target, L))):
+        chunk = found(Y, i)
+        if not anything_above(V, chunk, distances_in(Y, settings.space, chunk, x), Y.buffer, target, L * L):
+            continue
+        for place in range(size_of(Y, chunk)):
+            if not is_below(target, L, Y.buffer[place], V[chunk, place]):
+                continue
+            value = target + L * math.sqrt(Y.buffer[place])
+            if value < V[chunk, place]:
+                V[chunk, place] = value
+                s = values.sample[chunk, place]
+                G[s // WIDTH, s % WIDTH] = mapped(settings.units, values.reward[chunk, place]) + value
+
+
+@learn.implement(GreedyExact)
+def greedy_exact_learn(values, settings, store, x, action, reward, y, h, terminated, known, best):
+    H, q = settings.horizon, values.q
+    if not known:
+        targets_at(values, settings, store, x, h, q)
+        best = q[0]
+        for a in range(1, q.size):
+            best = max(best, q[a])
+    lower(values, settings, store, x, h, min(np.float64(H - h), best))
+    append_sample(store, x, action, reward, y, h, terminated)
+    count(settings.bonus, h)
+    s = add_point(values.S, action_list(settings, h, action), x)
+    for r in range(values.G.shape[0]):
+        level = r if settings.stationary else h
+        values.G[r, s // WIDTH, s % WIDTH] = lone_target(settings, level, reward, terminated)
+    values.arrival[SLOT] = -1
+    if has_next(settings, h, terminated):
+        add_next_state(values, settings, store, y, reward, h, s)
+
+
+@inner
+def add_next_state(values, settings, store, v, reward, h, s):
+    """Make `v`, reached from step `h` by the sample in slot `s`, a point of Y."""
+    H = settings.horizon
+    first, last = (1, H - 1) if settings.stationary else (h + 1, h + 1)
+    y = add_point(values.Y, pool(settings, h + 1), v)
+    values.arrival[SLOT], values.arrival[STEP] = y, h + 1
+    values.sample[y // WIDTH, y % WIDTH] = s
+    values.reward[y // WIDTH, y % WIDTH] = reward
+    for level in range(first, last + 1):
+        value = value_at(values, settings, store, v, level)
+        values.V[row(settings, level), y // WIDTH, y % WIDTH] = value
+        values.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = mapped(settings.units, reward) + value
+
+
+@samples_seen.implement(GreedyExact)
+def greedy_exact_samples(values, settings, store):
+    return store.number[0]
+
+
+@q_at.implement(GreedyExact)
+def greedy_exact_q(plan, settings, store, side, x, h, q):
+    targets_at(plan, settings, store, x, h, q)
+
+
+@counts_at.implement(GreedyExact)
+def greedy_exact_counts(plan, settings, store, x, h, out):
+    list_counts(settings, plan.S, plan.G[0], x, h, out)
+
+
+@bonuses_at.implement(GreedyExact)
+def greedy_exact_bonuses(plan, settings, store, x, h, out):
+    list_bonuses(settings, plan.S, plan.G[0], x, h, plan.moments[0], out)

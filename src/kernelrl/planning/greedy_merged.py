@@ -1,0 +1,241 @@
+"""Greedy values on representative states (paper, section 6).
+
+With the estimates of `kernelrl.stores.merged`, at each visited state, of representative u,
+
+    Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)
+    V_h(u)     ← min(V_h(u), max_a Q̃_h(u, a))
+
+and, with interpolation, V_h(·) ← min(V_h(·), max_a Q̃_h(u, a) + L_h·ρ(·, u)) at all representatives.
+
+W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y) is kept up to date: a new sample adds its reward and V_{h+1}(y) to its
+pair, and where V_{h+1}(y) falls, the pairs that led to y are told. So one step costs one sum over the neighbours of u.
+
+V_h is L_h-Lipschitz on representatives, so its value at any other state is the lowest of V_h(u) + L_h·ρ(·, u).
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.geometry.buckets import check_memory, lengthen
+from kernelrl.geometry.representatives import find, find_or_add, list_of, square_to
+from kernelrl.jit.compile import inner
+from kernelrl.jit.fields import Field, require
+from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
+from kernelrl.planning.interface import bonuses_at, check_plan, counts_at, grown, plan_room, q_at
+from kernelrl.planning.sides import UPPER, target
+from kernelrl.stores.merged import (
+    JOINED,
+    SAMPLES,
+    add_transition,
+    bonus_of,
+    capacity_of,
+    estimates_elsewhere,
+    grow_merged,
+    join,
+    merged_room,
+    note_start,
+    reading_bias,
+    smooth_row,
+)
+from kernelrl.stores.samples import has_next, lone_target, pool
+from kernelrl.stores.transitions import entries_of, pass_back
+
+__all__ = ["GreedyMerged", "new_greedy_merged"]
+
+
+class GreedyMerged(NamedTuple):
+    """Values at representatives."""
+
+    W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
+    V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
+    T: Annotated[np.ndarray, Field("U Columns", scratch=True)]
+    q: Annotated[np.ndarray, Field("Columns", scratch=True)]
+
+
+def new_greedy_merged(settings, merged):
+    """No data yet."""
+    H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
+    check_memory((H, U, columns))
+    return GreedyMerged(np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((U, columns)), np.zeros(columns))
+
+
+@check_plan.implement_plain(GreedyMerged)
+def check_greedy_merged(values, settings, merged, where):
+    joined, number = merged.clock[JOINED], merged.reps.number[0]
+    require(joined == number, f"{where}store.clock", f"{joined} of {number} representatives have joined")
+
+
+@plan_room.implement(GreedyMerged)
+def greedy_merged_room(plan, settings, store):
+    return merged_room(store, settings.horizon, 0)
+
+
+@grown.implement_plain(GreedyMerged)
+def grow_greedy_merged(values, settings, merged):
+    merged = grow_merged(merged, settings, settings.horizon)
+    U = capacity_of(merged.reps)
+    values = values._replace(W=lengthen(values.W, U, 1), V=lengthen(values.V, U, 1), T=lengthen(values.T, U, 0))
+    return values, merged
+
+
+@with_units.implement_plain(GreedyMerged)
+def greedy_merged_with_units(values, settings, merged, old, keep):
+    H, units = settings.horizon, settings.units
+    left = np.arange(H, 0, -1.0)[:, None]
+    V = left - keep * (left - values.V)
+    W = np.zeros_like(values.W)
+    entries = [entries_of(merged.transitions, p) for p in range(len(merged.N))]
+    for h in range(H):
+        p = min(h, len(entries) - 1)  # one pool, or one per step
+        after = units.nothing * (H - h - 1)
+        W[h] = (merged.rewards[p] - units.low * merged.N[p]) * units.factor + after * merged.ended[p]
+        if h + 1 < H:
+            y, pairs, counts = entries[p]
+            np.add.at(W[h].reshape(-1), pairs, counts * V[h + 1, y])
+    return values._replace(V=V, W=W)
+
+
+@inner
+def targets_of(values, settings, merged, u, h, q):
+    """Q̃_h(u, ·) of a representative into `q` (A,)."""
+    p = pool(settings, h)
+    smooth_row(merged.reps.weights, u, values.W[h], values.T)
+    for a in range(q.size):
+        C = merged.C[p, u, a]
+        q[a] = values.T[u, a] / C + bonus_of(settings, merged, h, u, a, C)
+
+
+@inner
+def read_targets(values, settings, merged, x, h, q):
+    """Q̃_h(x, ·) into `q` (A,); return the representative of `x`, or -1."""
+    u, sums = find(merged.reps, settings.space, x), merged.sums
+    if u >= 0:
+        targets_of(values, settings, merged, u, h, q)
+        return u
+    estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[0])
+    for a in range(q.size):
+        q[a] = target(UPPER, settings.bonus, h, sums[1, a], sums[0, a], sums[2, a], sums[3, a])
+    return u
+
+
+@targets_at.implement(GreedyMerged)
+def greedy_merged_targets(values, settings, store, x, h, q):
+    return read_targets(values, settings, store, x, h, q) >= 0
+
+
+@inner
+def lowest_cone(values, settings, merged, x, h, U):
+    """min(R_h, V_h(u) + L_h·ρ(x, u)) over the first `U` representatives; R_h without interpolation."""
+    value = np.float64(settings.horizon - h)
+    if settings.interpolate:
+        for u in range(U):
+            square = square_to(merged.reps, settings.space, u, x)
+            value = min(value, values.V[h, u] + settings.lipschitz[h] * math.sqrt(square))
+    return value
+
+
+@inner
+def representative(values, settings, merged, x):
+    """The representative of a state that was visited; a new one joins and takes its values from the others."""
+    u = find_or_add(merged.reps, settings, x)
+    if u == merged.clock[JOINED]:
+        join(settings, merged, u)
+        for h in range(settings.horizon):
+            values.V[h, u] = lowest_cone(values, settings, merged, x, h, u)
+    return u
+
+
+@inner
+def lower(values, settings, merged, u, h, value):
+    """V_h(·) ← min(V_h(·), value + L_h·ρ(·, u)), or at `u` alone without interpolation."""
+    if value >= values.V[h, u]:
+        return
+    if not settings.interpolate:
+        set_value(values, settings, merged, u, h, value)
+        return
+    near, L = merged.reps.cones, settings.lipschitz[h]
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        y, there = near.index[j], value + L * near.amount[j]
+        if there < values.V[h, y]:
+            set_value(values, settings, merged, y, h, there)
+
+
+@inner
+def set_value(values, settings, merged, y, h, value):
+    """V_h(y) = value, and W_{h-1} of the pairs that led to `y`."""
+    fall = value - values.V[h, y]
+    values.V[h, y] = value
+    if h == 0:
+        return  # V_0 is nobody's next value
+    W = values.W[h - 1]
+    pass_back(merged.transitions, pool(settings, h - 1), y, fall, W.reshape(W.size))
+
+
+@learn.implement(GreedyMerged)
+def greedy_merged_learn(values, settings, store, x, action, reward, y, h, terminated, known, best):
+    H, q = settings.horizon, values.q[: settings.actions]
+    if h == 0:
+        note_start(store, x)
+    u = representative(values, settings, store, x)
+    if not known:
+        targets_of(values, settings, store, u, h, q)
+        best = q[0]
+        for a in range(1, q.size):
+            best = max(best, q[a])
+    lower(values, settings, store, u, h, best)
+    v = representative(values, settings, store, y)
+    alive = has_next(settings, h, terminated)
+    add_transition(settings, store, h, u, action, reward, v if alive else -1, terminated)
+    first, last = (0, H - 1) if settings.stationary else (h, h)
+    for level in range(first, last + 1):
+        value = values.V[level + 1, v] if alive and level + 1 < H else 0.0
+        values.W[level, u, action] += lone_target(settings, level, reward, terminated) + value
+
+
+@samples_seen.implement(GreedyMerged)
+def greedy_merged_samples(values, settings, store):
+    return store.clock[SAMPLES]
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+@value_at.implement(GreedyMerged)
+def greedy_merged_value(values, settings, store, x, h):
+    u = find(store.reps, settings.space, x)
+    if u >= 0:
+        return min(np.float64(settings.horizon - h), values.V[h, u] + reading_bias(settings, store, u, x, h))
+    return lowest_cone(values, settings, store, x, h, store.reps.number[0])
+
+
+@q_at.implement(GreedyMerged)
+def greedy_merged_q(plan, settings, store, side, x, h, q):
+    u = read_targets(plan, settings, store, x, h, q)
+    for a in range(q.size):
+        q[a] += reading_bias(settings, store, u, x, h)
+
+
+@inner
+def counts_of(values, settings, merged, x, h, out):
+    """C_h(x, ·) into `out` (A,); return the representative, or -1."""
+    u = find(merged.reps, settings.space, x)
+    if u < 0:
+        estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[0])
+    for a in range(out.size):
+        out[a] = merged.sums[0, a] if u < 0 else merged.C[pool(settings, h), u, a]
+    return u
+
+
+@counts_at.implement(GreedyMerged)
+def greedy_merged_counts(plan, settings, store, x, h, out):
+    counts_of(plan, settings, store, x, h, out)
+
+
+@bonuses_at.implement(GreedyMerged)
+def greedy_merged_bonuses(plan, settings, store, x, h, out):
+    u = counts_of(plan, settings, store, x, h, out)
+    for a in range(out.size):
+        out[a] = bonus_of(settings, store, h, u, a, out[a])

@@ -1,0 +1,81 @@
+"""What the kernel algorithms ask of a plan: verbs dispatched on its class.
+
+A plan belongs to settings and to a store. What is received waits until the plan is renewed, since what is read is what
+was planned. States are embedded.
+"""
+
+from typing import Any, NamedTuple
+
+from kernelrl.jit.compile import generic
+
+__all__ = [
+    "PLANS", "Planned", "bonuses_at", "check_plan", "complete_plan", "counts_at", "for_settings", "grown",
+    "has_doubled", "plan_room", "q_at", "receive", "renew",
+]  # fmt: skip
+
+PLANS = 0  # plan.clock[PLANS] is the number of plans made
+
+
+class Planned(NamedTuple):
+    """A plan with its settings and its store, apart from any agent's own."""
+
+    plan: Any
+    settings: Any
+    store: Any
+
+
+@generic(required=True)
+def plan_room(plan, settings, store):
+    """Whether the transitions of one more episode fit into the plan and its store."""
+
+
+@generic(required=True)
+def grown(plan, settings, store):
+    """(plan, store) with more room (plain Python, not compiled)."""
+
+
+@generic
+def for_settings(plan, settings, new):
+    """The plan to go on with under other settings; `new()` makes one with no data in it (plain Python)."""
+    return plan
+
+
+@generic(required=True)
+def receive(plan, settings, store, x, action, reward, y, h, terminated):
+    """Remember a transition from `x` to `y` for the next plan."""
+
+
+@generic(required=True)
+def renew(plan, settings, store):
+    """Plan on all that was received."""
+
+
+@generic(required=True)
+def has_doubled(plan, settings, store, x, h, a):
+    """Whether C of the newest transition's pair (x, a) is at least twice what it is in the last plan."""
+
+
+@generic(required=True)
+def q_at(plan, settings, store, side, x, h, q):
+    """Write Q_h(x, ·) on that side into `q` (A,)."""
+
+
+@generic(required=True)
+def counts_at(plan, settings, store, x, h, out):
+    """Write C_h(x, ·) into `out` (A,)."""
+
+
+@generic(required=True)
+def bonuses_at(plan, settings, store, x, h, out):
+    """Write B_h(x, ·) into `out` (A,)."""
+
+
+@generic
+def check_plan(plan, settings, store, where):
+    """Raise an error if plan and store out of a file do not fit together (plain Python)."""
+
+
+@generic
+def complete_plan(plan, settings, store):
+    """(plan, store) out of a file, with what is not saved (plain Python)."""
+    return plan, store

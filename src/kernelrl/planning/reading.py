@@ -1,0 +1,54 @@
+"""Plans apart from an agent's own, for Python: made on a side, and read at many states in one call."""
+
+import numpy as np
+
+from kernelrl.geometry.metrics import embed
+from kernelrl.jit.compile import compiled
+from kernelrl.jit.handles import hand_over
+from kernelrl.planning.backward import backward
+from kernelrl.planning.interface import Planned, q_at
+from kernelrl.planning.sides import highest
+from kernelrl.planning.smoothed import take_in
+
+__all__ = ["plan_merged", "read_q", "read_value"]
+
+
+@compiled
+def plan_in_one_go(planned, side):
+    """Plan on representative states, from all data."""
+    take_in(planned.plan, planned.settings, planned.store)
+    backward(planned.plan, planned.settings, planned.store, side)
+
+
+def plan_merged(plan, settings, store, side):
+    """A plan on representative states; all three must be copies of their own, since pending samples are taken in."""
+    planned = Planned(plan, settings, store)
+    plan_in_one_go(hand_over(planned), side)
+    return planned
+
+
+@compiled
+def fill_q(planned, side, states, h, u, out):
+    """Q_h on that side at `states` (n, d), not embedded yet, into `out` (n, A); `u` (d,) is scratch."""
+    for i in range(states.shape[0]):
+        embed(planned.settings.space, states[i], u)
+        q_at(planned.plan, planned.settings, planned.store, side, u, h, out[i])
+
+
+def read_q(planned, side, states, h):
+    """(n, A) Q_h on that side at `states` (n, d)."""
+    out = np.zeros((len(states), planned.settings.actions))
+    fill_q(hand_over(planned), side, states, h, np.zeros(states.shape[1]), out)
+    return out
+
+
+@compiled
+def value_of(planned, side, u, q):
+    """V_0 on that side at an embedded state; `q` (A,) is scratch."""
+    q_at(planned.plan, planned.settings, planned.store, side, u, 0, q)
+    return highest(side, q, planned.settings.horizon)
+
+
+def read_value(planned, side, u):
+    """V_0 on that side at the embedded state `u` (d,)."""
+    return float(value_of(hand_over(planned), side, u, np.zeros(planned.settings.actions)))

@@ -1,0 +1,171 @@
+"""The three sides on which values are planned, and what each of them does with an estimate r̂ + P̂V.
+
+    side       Q̃ =                    V =               interpolated
+    UPPER      r̂ + P̂V + B             min(R_h, ·)       min_s [Q̃(x_s) + L_h·ρ(x, x_s)], if the agent does so
+    DEPLOYED   r̂ + P̂V                 ·                 never
+    LOWER      r̂ + P̂V - B'            max(0, ·)         max_s [Q̃(x_s) - L_h·ρ(x, x_s)]
+
+UPPER is what an agent explores with, DEPLOYED the policy to deploy, LOWER what is certain. A side is a NamedTuple
+without fields: a type and nothing else. What it does is resolved while compiling.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from kernelrl.bonuses.interface import add_values, lower_value, value
+from kernelrl.jit.compile import generic, inner
+
+__all__ = [
+    "DEPLOYED", "LOWER", "UPPER", "clip", "cone", "explores", "highest", "interpolates", "no_cone", "target", "targets",
+    "upright",
+]  # fmt: skip
+
+
+class Upper(NamedTuple):
+    """Optimistic."""
+
+
+class Deployed(NamedTuple):
+    """Neither: the defaults below."""
+
+
+class Lower(NamedTuple):
+    """Pessimistic."""
+
+
+UPPER, DEPLOYED, LOWER = Upper(), Deployed(), Lower()
+
+
+@generic
+def explores(side):
+    """Whether a bonus is added."""
+    return False
+
+
+@generic
+def targets(side, bonus, h, T, C, inverse, moments, Q, U):
+    """Q̃_h in the first `U` rows of (U, columns); the arguments are those of `add_values`."""
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            Q[u, c] = T[u, c] * inverse[0, u, c]
+
+
+@generic
+def target(side, bonus, h, T, C, D, W2):
+    """Q̃_h of one pair."""
+    return T / C
+
+
+@generic
+def clip(side, best, R):
+    """V_h from max_a Q_h."""
+    return best
+
+
+@generic
+def interpolates(side, settings):
+    """Whether Q is interpolated between targets."""
+    return False
+
+
+@generic
+def no_cone(side):
+    """Q where there is no target."""
+    return 0.0
+
+
+@generic
+def cone(side, best, height, rise):
+    """Q after one more target of that height, seen from a distance ρ with L·ρ = `rise`."""
+    return best
+
+
+@generic
+def upright(side, height):
+    """Heights as lowest cones are searched for; turns them back, too."""
+    return height
+
+
+@explores.implement(Upper)
+def explores_upper(side):
+    return True
+
+
+@targets.implement(Upper)
+def targets_upper(side, bonus, h, T, C, inverse, moments, Q, U):
+    add_values(bonus, h, T, C, inverse, moments, Q, U)
+
+
+@target.implement(Upper)
+def target_upper(side, bonus, h, T, C, D, W2):
+    return T / C + value(bonus, h, C, D, W2)
+
+
+@clip.implement(Upper)
+def clip_upper(side, best, R):
+    return min(R, best)
+
+
+@interpolates.implement(Upper)
+def interpolates_upper(side, settings):
+    return settings.interpolate
+
+
+@no_cone.implement(Upper)
+def no_cone_upper(side):
+    return math.inf
+
+
+@cone.implement(Upper)
+def cone_upper(side, best, height, rise):
+    return min(best, height + rise)
+
+
+@targets.implement(Lower)
+def targets_lower(side, bonus, h, T, C, inverse, moments, Q, U):
+    kept = moments.shape[0] > 0
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
+            Q[u, c] = T[u, c] / C[u, c] - lower_value(bonus, h, C[u, c], D, W2)
+
+
+@target.implement(Lower)
+def target_lower(side, bonus, h, T, C, D, W2):
+    return T / C - lower_value(bonus, h, C, D, W2)
+
+
+@clip.implement(Lower)
+def clip_lower(side, best, R):
+    return max(0.0, best)
+
+
+@interpolates.implement(Lower)
+def interpolates_lower(side, settings):
+    return True
+
+
+@no_cone.implement(Lower)
+def no_cone_lower(side):
+    return -math.inf
+
+
+@cone.implement(Lower)
+def cone_lower(side, best, height, rise):
+    return max(best, height - rise)
+
+
+@upright.implement(Lower)
+def upright_lower(side, height):
+    return -height
+
+
+@inner
+def highest(side, q, R):
+    """V_h from Q_h of all actions (A,)."""
+    best = q[0]
+    for a in range(1, q.size):
+        best = max(best, q[a])
+    return clip(side, best, np.float64(R))

@@ -1,0 +1,353 @@
+"""Plans on representative states (paper, section 6): Kernel-UCBVI's own, the policy to deploy, and lower bounds.
+
+Over all representatives u, with the estimates of `kernelrl.stores.merged`,
+
+    W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y)                        looked up
+    T_h(u, a) = Σ_v w(u, v)·W_h(v, a)                                      smoothed
+    Q̃_h(u, a) = T_h(u, a)/C(u, a) (± B_h(u, a))
+    Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
+
+Samples that come after a plan wait in `pending` until the next one.
+"""
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
+from kernelrl.geometry.representatives import copy_place, find, find_or_add, list_of, square_to
+from kernelrl.jit.compile import SUMS, inner
+from kernelrl.jit.fields import SCRATCH, Field, Rows, require
+from kernelrl.jit.rows import COLUMNS
+from kernelrl.planning.backward import backward, find_targets, find_values, prepare
+from kernelrl.planning.interface import (
+    PLANS,
+    bonuses_at,
+    check_plan,
+    complete_plan,
+    counts_at,
+    for_settings,
+    grown,
+    has_doubled,
+    plan_room,
+    q_at,
+    receive,
+    renew,
+)
+from kernelrl.planning.sides import UPPER, clip, cone, highest, interpolates, no_cone, target, targets
+from kernelrl.stores.merged import (
+    JOINED,
+    add_transition,
+    after_samples,
+    bonus_of,
+    capacity_of,
+    clear,
+    estimates_elsewhere,
+    grow_merged,
+    join,
+    merged_room,
+    note_start,
+    spread,
+)
+from kernelrl.stores.samples import has_next, pool
+from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
+
+__all__ = ["ENDED", "PENDING", "PLANNED", "Smoothed", "new_smoothed", "take_in"]
+
+STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a pending sample; SEEN: how many representatives there were
+PLANNED, PENDING = 1, 2
+
+
+class Smoothed(NamedTuple):
+    """A plan on representative states."""
+
+    groups: Annotated[Groups, SCRATCH]
+    flat: Annotated[Flat, SCRATCH]  # transitions of the pool, where one pool serves all steps
+    # PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
+    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", counts="waiting"))]
+    # STATE, ACTION, NEXT, STEP, SEEN and ENDED of samples after the last plan
+    pending: Annotated[
+        np.ndarray,
+        Rows(
+            Field("waiting", index="U"),
+            Field("waiting", index="A"),
+            Field("waiting", index="U", none=True),
+            Field("waiting", index="H"),
+            Field("waiting", most="U"),
+            Field("waiting", most=1),
+        ),
+    ]
+    # in the environment's units
+    pending_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
+    W: Annotated[np.ndarray, Field("H U Columns")]
+    Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
+    V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
+    inverse: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # 1/C and 1/√C
+    T: Annotated[np.ndarray, Field("U Columns", scratch=True)]
+    q: Annotated[np.ndarray, Field("Columns", scratch=True)]
+
+
+def new_smoothed(settings, merged):
+    """No plan yet, for these data."""
+    H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
+    check_memory((H, U, columns))
+    return Smoothed(
+        new_groups(U, columns), new_flat(), np.zeros(3, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
+        np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, U, columns)),
+        np.zeros((U, columns)), np.zeros(columns),
+    )  # fmt: skip
+
+
+@check_plan.implement_plain(Smoothed)
+def check_smoothed(plan, settings, merged, where):
+    waiting, transitions = plan.clock[PENDING], merged.transitions
+    left = transitions.chain.shape[1] - transitions.used[0]
+    require(left >= waiting, f"{where}store.transitions.chain", f"there is no room for the {waiting} samples that wait")
+
+
+@complete_plan.implement_plain(Smoothed)
+def complete_smoothed(plan, settings, merged):
+    reps, (U, columns) = merged.reps, plan.W.shape[1:]
+    groups = grow_groups(new_groups(U, columns), U, reps.weights, int(reps.number[0]), 2 * settings.horizon)
+    flat = grow_flat(new_flat(), U, merged.transitions) if settings.stationary else new_flat()
+    return plan._replace(groups=groups, flat=flat), merged
+
+
+@plan_room.implement(Smoothed)
+def smoothed_room(plan, settings, store):
+    H, waiting = settings.horizon, plan.clock[PENDING]
+    entries = store.transitions.pair.size if settings.stationary else 0
+    if plan.groups.member.shape[0] < store.reps.following.size or plan.flat.pair.size < entries:
+        return False
+    if not group_room(plan.groups, store.reps.weights, store.reps.number[0], 2 * H):
+        return False
+    return merged_room(store, H, waiting) and plan.pending_reward.size >= H + waiting
+
+
+@grown.implement_plain(Smoothed)
+def grow_smoothed(plan, settings, merged):
+    H, waiting = settings.horizon, int(plan.clock[PENDING])
+    merged = grow_merged(merged, settings, H, waiting)
+    U, samples = capacity_of(merged.reps), max(plan.pending_reward.size, more(H + waiting))
+    plan = plan._replace(
+        groups=grow_groups(plan.groups, U, merged.reps.weights, int(merged.reps.number[0]), 2 * H),
+        flat=grow_flat(plan.flat, U, merged.transitions) if settings.stationary else plan.flat,
+        pending=lengthen(plan.pending, samples, 1),
+        pending_reward=lengthen(plan.pending_reward, samples, 0),
+        W=lengthen(plan.W, U, 1),
+        Q=lengthen(plan.Q, U, 1),
+        V=lengthen(plan.V, U, 1),
+        inverse=lengthen(plan.inverse, U, 1),
+        T=lengthen(plan.T, U, 0),
+    )
+    return plan, merged
+
+
+@for_settings.implement_plain(Smoothed)
+def smoothed_for_settings(plan, settings, new):
+    plan.clock[PLANS] = 0  # so that the next episode begins with a plan
+    return plan
+
+
+# ------------------------------------------------------------------------------------------------------------ planning
+
+
+@receive.implement(Smoothed)
+def receive_smoothed(plan, settings, store, x, action, reward, y, h, terminated):
+    if h == 0:
+        note_start(store, x)
+    u = find_or_add(store.reps, settings, x)
+    v = find_or_add(store.reps, settings, y)
+    pending, t = plan.pending, plan.clock[PENDING]
+    plan.clock[PENDING] = t + 1
+    pending[STATE, t], pending[ACTION, t], pending[STEP, t] = u, action, h
+    pending[NEXT, t] = v if has_next(settings, h, terminated) else -1
+    pending[SEEN, t] = store.reps.number[0]
+    pending[ENDED, t] = terminated
+    plan.pending_reward[t] = reward
+
+
+@inner
+def take_in(plan, settings, merged):
+    """Count the pending samples, and let the new representatives join, in the order in which they came."""
+    pending = plan.pending
+    for t in range(plan.clock[PENDING]):
+        for u in range(merged.clock[JOINED], pending[SEEN, t]):
+            join(settings, merged, u)
+        add_transition(
+            settings, merged, pending[STEP, t], pending[STATE, t], pending[ACTION, t], plan.pending_reward[t],
+            pending[NEXT, t], pending[ENDED, t] != 0,
+        )  # fmt: skip
+    for u in range(merged.clock[JOINED], merged.reps.number[0]):
+        join(settings, merged, u)
+    plan.clock[PENDING] = 0
+
+
+@renew.implement(Smoothed)
+def renew_smoothed(plan, settings, store):
+    take_in(plan, settings, store)
+    plan.clock[PLANS] += 1
+    backward(plan, settings, store, UPPER)
+
+
+@prepare.implement(Smoothed)
+def prepare_smoothed(plan, settings, store):
+    U = store.reps.number[0]
+    plan.clock[PLANNED] = U
+    renew_groups(plan.groups, store.reps.weights, U, settings.inverse_sigma2)
+    if settings.stationary:
+        flatten(store.transitions, 0, U, plan.flat)
+
+
+@inner
+def invert(C, inverse, n):
+    """1/C and 1/√C of the first `n` entries of `C`, flat, into `inverse` (2, …)."""
+    for i in range(n):
+        inverse[0, i] = 1.0 / C[i]
+        inverse[1, i] = math.sqrt(inverse[0, i])
+
+
+@inner
+def look_up(plan, settings, merged, h, W):
+    """W_h += Σ_y n(·, y)·V_{h+1}(y); `W` is flat."""
+    U, V = plan.clock[PLANNED], plan.V[h + 1]
+    if settings.stationary:
+        pass_all_back(plan.flat, V, U, W)
+        return
+    for y in range(U):
+        pass_back(merged.transitions, pool(settings, h), y, V[y], W)
+
+
+@find_targets.implement(Smoothed)
+def smoothed_targets(plan, settings, store, side, h):
+    p, places, U = pool(settings, h), plan.T.size, plan.clock[PLANNED]
+    if h == settings.horizon - 1 or not settings.stationary:
+        invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * plan.T.shape[1])
+    W = plan.W[h].reshape(places)
+    after_samples(settings, store, h, W)
+    if h + 1 < settings.horizon:
+        look_up(plan, settings, store, h, W)
+    smooth(plan.groups, plan.W[h], plan.T)
+    targets(side, settings.bonus, h, plan.T, store.C[p], plan.inverse, store.moments[:, p], plan.Q[h], U)
+
+
+@inner(fastmath=SUMS | {"nnan"})
+def best_of_fours(side, Q, R, V, U):
+    """V[u] from max_a Q[u, a] where the actions are whole vectors; `Q` is flat."""
+    columns = Q.size // V.size
+    for u in range(U):
+        V[u] = -math.inf
+    for first in range(0, columns, COLUMNS):
+        for u in range(U):
+            i = u * columns + first
+            V[u] = max(V[u], max(max(Q[i], Q[i + 1]), max(Q[i + 2], Q[i + 3])))
+    for u in range(U):
+        V[u] = clip(side, V[u], R)
+
+
+@find_values.implement(Smoothed)
+def smoothed_values(plan, settings, store, side, h):
+    Q, V, R, U = plan.Q[h], plan.V[h], np.float64(settings.horizon - h), plan.clock[PLANNED]
+    if interpolates(side, settings):
+        interpolated_values(plan, settings, store, side, h)
+    elif settings.actions == Q.shape[1]:
+        best_of_fours(side, Q.reshape(Q.size), R, V, U)
+    else:
+        for u in range(U):
+            V[u] = highest(side, Q[u, : settings.actions], R)
+
+
+@inner
+def interpolated_values(plan, settings, merged, side, h):
+    """V_h from the cones that reach below the cap; those are in the lists of neighbours."""
+    near, N, L = merged.reps.cones, merged.N[pool(settings, h)], settings.lipschitz[h]
+    Q, q, U = plan.Q[h], plan.q[: settings.actions], plan.clock[PLANNED]
+    for u in range(U):
+        for a in range(q.size):
+            q[a] = no_cone(side)
+        start, end = list_of(near, u)
+        for j in range(start, end):
+            v, rise = near.index[j], L * near.amount[j]
+            if v < U:
+                for a in range(q.size):
+                    if N[v, a] > 0.0:
+                        q[a] = cone(side, q[a], Q[v, a], rise)
+        plan.V[h, u] = highest(side, q, np.float64(settings.horizon - h))
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+@has_doubled.implement(Smoothed)
+def smoothed_has_doubled(plan, settings, store, x, h, a):
+    near, p, u = store.reps.weights, pool(settings, h), plan.pending[STATE, plan.clock[PENDING] - 1]
+    C = settings.beta
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        C += near.amount[j] * store.N[p, near.index[j], a]
+    now = C
+    spread(store, u)
+    for t in range(plan.clock[PENDING]):
+        if plan.pending[ACTION, t] == a and pool(settings, plan.pending[STEP, t]) == p:
+            now += store.of[plan.pending[STATE, t]]
+    clear(store, u)
+    return now >= 2.0 * C
+
+
+@inner
+def read_counts(plan, settings, merged, x, h):
+    """C(x, ·) into row 0 of `merged.sums`; the representative of `x`, if it was planned, else -1.
+
+    A state that is near a representative not planned yet reads as that one, so `x` may move.
+    """
+    p, u = pool(settings, h), find(merged.reps, settings.space, x)
+    if 0 <= u < plan.clock[PLANNED]:
+        for a in range(settings.actions):
+            merged.sums[0, a] = merged.C[p, u, a]
+        return u
+    if u >= 0:
+        copy_place(merged.reps, u, x)
+    estimates_elsewhere(settings, merged, h, x, plan.W[h], plan.clock[PLANNED])
+    return -1
+
+
+@q_at.implement(Smoothed)
+def smoothed_q(plan, settings, store, side, x, h, q):
+    if interpolates(side, settings):
+        interpolated_q(plan, settings, store, side, x, h, q)
+        return
+    u, sums = read_counts(plan, settings, store, x, h), store.sums
+    for a in range(q.size):
+        if u >= 0:
+            q[a] = plan.Q[h, u, a]
+        else:
+            q[a] = target(side, settings.bonus, h, sums[1, a], sums[0, a], sums[2, a], sums[3, a])
+
+
+@inner
+def interpolated_q(plan, settings, merged, side, x, h, q):
+    """Q_h(x, ·) from all cones."""
+    Q, N, L = plan.Q[h], merged.N[pool(settings, h)], settings.lipschitz[h]
+    for a in range(q.size):
+        q[a] = no_cone(side)
+    for v in range(plan.clock[PLANNED]):
+        rise = L * math.sqrt(square_to(merged.reps, settings.space, v, x))
+        for a in range(q.size):
+            if N[v, a] > 0.0:
+                q[a] = cone(side, q[a], Q[v, a], rise)
+
+
+@counts_at.implement(Smoothed)
+def smoothed_counts(plan, settings, store, x, h, out):
+    read_counts(plan, settings, store, x, h)
+    for a in range(out.size):
+        out[a] = store.sums[0, a]
+
+
+@bonuses_at.implement(Smoothed)
+def smoothed_bonuses(plan, settings, store, x, h, out):
+    u = read_counts(plan, settings, store, x, h)
+    for a in range(out.size):
+        out[a] = bonus_of(settings, store, h, u, a, store.sums[0, a])
