@@ -11,18 +11,17 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numba.core import event
 
 from kernelrl.jit.code_cache import cache_of
 
-__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track", "tracked"]
+__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track"]
 
 LINE_SECONDS = 30.0  # between two lines about a run where there is no terminal
-T = TypeVar("T")
 
 
 def say(text: str) -> None:
@@ -99,16 +98,6 @@ def track(what: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
     with progress.Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
-
-
-def tracked(items: Sequence[T], text: str, quiet: bool) -> Iterable[T]:
-    """The items, with a bar that says what is done with them on a terminal, unless `quiet`."""
-    if quiet or not sys.stderr.isatty():
-        return items
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(items, text, console=Console(stderr=True))
 
 
 class Status:

@@ -14,6 +14,7 @@ A bonus of a user's own is a frozen dataclass, registered with `krl.register("bo
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Bonus:
     needs_moments = False
     """Whether B depends on Σwρ and Σw² besides C."""
 
-    def compiled(self, scale, problem):
+    def compiled(self, scale: float, problem: Any) -> Any:
         """The bonus as compiled code has it: a NamedTuple for which `krl.bonuses.value` is implemented.
 
         `scale` is the agent's `bonus_scale`; `problem` has `horizon`, `actions`, `beta`, `sigma`, `stationary` and
@@ -50,7 +51,7 @@ class Simplified(Bonus):
     count: float = 1.0
     scale: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("root", "count", "scale"):
             given = getattr(self, name)
             try:
@@ -61,7 +62,7 @@ class Simplified(Bonus):
                 raise ValueError(f"Simplified: {name} must be a finite number of at least 0, got {given!r}")
             object.__setattr__(self, name, number)
 
-    def compiled(self, scale, problem):
+    def compiled(self, scale: float, problem: Any) -> Any:
         """As compiled code has it."""
         return new_coded(SIMPLIFIED, scale * self.scale, problem, root=self.root, count=self.count)
 
@@ -81,12 +82,12 @@ class Full(Bonus):
     episodes: int | None = None
     reward_term: str = "corrected"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_confidence(self)
         if self.reward_term not in ("corrected", "printed"):
             raise ValueError(f'Full: reward_term must be "corrected" or "printed", got {self.reward_term!r}')
 
-    def compiled(self, scale, problem):
+    def compiled(self, scale: float, problem: Any) -> Any:
         """As compiled code has it."""
         return new_coded(FULL, scale, problem, table=problem.full_table(self.delta, self.episodes, self.reward_term))
 
@@ -105,20 +106,20 @@ class Joint(Bonus):
     episodes: int | None = None
     self_normalised: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_confidence(self)
         if not isinstance(self.self_normalised, bool | np.bool_):
             raise ValueError(f"Joint: self_normalised must be True or False, got {self.self_normalised!r}")
         object.__setattr__(self, "self_normalised", bool(self.self_normalised))
 
-    def compiled(self, scale, problem):
+    def compiled(self, scale: float, problem: Any) -> Any:
         """As compiled code has it."""
         code = SELF_NORMALISED if self.self_normalised else JOINT
         table = problem.joint_table(self.delta, self.episodes, self.self_normalised)
         return new_coded(code, scale, problem, table=table)
 
 
-def check_confidence(bonus):
+def check_confidence(bonus: Any) -> None:
     """Refuse a `delta` outside (0, 1) and `episodes` that is no whole number."""
     name = type(bonus).__name__
     try:
@@ -138,7 +139,7 @@ def check_confidence(bonus):
 BONUSES = {"simplified": Simplified, "full": Full, "joint": Joint}
 
 
-def bonus_object(bonus):
+def bonus_object(bonus: str | Bonus) -> Bonus:
     """A bonus object from a name or an object."""
     if isinstance(bonus, Bonus):
         return bonus

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
@@ -71,7 +72,7 @@ def _power_of_two_bits(typingctx, shifted):
     return types.float64(types.float64), codegen
 
 
-def power_of_two(shifted):
+def power_of_two(shifted: Any) -> Any:
     """2^n from n + SHIFTER."""
     return math.ldexp(1.0, int(shifted - SHIFTER))
 
@@ -82,7 +83,7 @@ def _power_of_two(shifted):
 
 
 @compiled(fastmath={"contract"})
-def exp_negative(x):
+def exp_negative(x: Any) -> Any:
     """exp(x) for x ≤ 0 to a relative error below 1e-15 (exp(-708), which is as good as 0, below -708).
 
     exp(x) = 2^n·exp(f) with |f| ≤ ½ln 2, where the polynomial is the Chebyshev economisation of degree 11 (3e-18 off).
@@ -108,7 +109,7 @@ def exp_negative(x):
 
 
 @compiled
-def kernel_weight(kernel, power, z2):
+def kernel_weight(kernel: Any, power: Any, z2: Any) -> Any:
     """g(√z2) for the kernel of that code."""
     if kernel == GAUSSIAN:
         return exp_negative(-0.5 * z2)
@@ -210,23 +211,23 @@ class Kernel:
     power: float = 2.0
     support: float = math.inf
 
-    def __call__(self, z):
+    def __call__(self, z: npt.ArrayLike) -> Any:
         """g(z), elementwise."""
         z2 = np.square(np.asarray(z, float))
         kernel = self.compiled()
         weights = [weight(kernel, value) for value in z2.reshape(-1)]
         return np.array(weights).reshape(z2.shape)[()]
 
-    def compiled(self):
+    def compiled(self) -> Any:
         """The kernel as compiled code has it: a NamedTuple for which `weight` is implemented."""
         return Coded(self.code, float(self.power), math.isfinite(self.support))
 
     @property
-    def g4(self):
+    def g4(self) -> float:
         """g(4), which the theory needs to be positive."""
         return float(self(4.0))
 
-    def reach(self, cut):
+    def reach(self, cut: float) -> float:
         """The z beyond which g(z) < cut."""
         if math.isfinite(self.support):
             return self.support
@@ -248,7 +249,7 @@ class ExponentialPower(Kernel):
     p: float
     name, code = "exponential-power", EXPONENTIAL
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         p = float(self.p)
         if not (math.isfinite(p) and p > 2.0):
             raise ValueError(
@@ -257,18 +258,18 @@ class ExponentialPower(Kernel):
         object.__setattr__(self, "p", p)
 
     @property
-    def power(self):
+    def power(self) -> float:  # type: ignore[override]
         """p."""
         return self.p
 
     @property
-    def C1(self):  # noqa: N802
+    def C1(self) -> float:  # type: ignore[override]  # noqa: N802
         """sup g(z)·exp(z²/2)."""
         p = self.p
         return math.exp(0.5 * (1.0 - 2.0 / p) * (2.0 / p) ** (2.0 / (p - 2.0)))
 
     @property
-    def C2(self):  # noqa: N802
+    def C2(self) -> float:  # type: ignore[override]  # noqa: N802
         """sup|g'|."""
         p = self.p
         return 0.5 * p * (2.0 * (p - 1.0) / p) ** ((p - 1.0) / p) * math.exp(-(p - 1.0) / p)
@@ -347,12 +348,12 @@ NAMED = {"gaussian": Gaussian, "compact": Compact, **OUTSIDE}
 KERNELS = tuple(NAMED)
 
 
-def Outside(name):  # noqa: N802 - a kernel is made like an object of its name
+def Outside(name: str) -> Kernel:  # noqa: N802 - a kernel is made like an object of its name
     """One of the usual compact kernels with support 1, outside the theory since g(4) = 0."""
     return OUTSIDE[name]()
 
 
-def resolve_kernel(kernel):
+def resolve_kernel(kernel: str | Kernel) -> Kernel:
     """A `Kernel` from a name or a `Kernel`."""
     if isinstance(kernel, Kernel):
         return kernel

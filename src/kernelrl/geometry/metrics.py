@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelrl.arguments import positive
 from kernelrl.jit.compile import generic, keep
@@ -40,27 +41,29 @@ __all__ = [
     "squared_distances",
 ]
 
+Floats = npt.NDArray[np.float64]
+Bounds = Floats | Sequence[float]  # (d,)
 UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
 
 
 @generic
-def embed(space, x, out):
+def embed(space: Any, x: Any, out: Any) -> Any:
     """Write the embedding of state `x` (d,) into `out` (d,)."""
 
 
 @generic
-def squared_distances(space, points, chunk, size, n, u, out):
+def squared_distances(space: Any, points: Any, chunk: Any, size: Any, n: Any, u: Any, out: Any) -> Any:
     """out[:n] = ρ² between `u` (d,) and the columns of points[chunk] (d, WIDTH), of which the first `size` are real."""
     # `points` comes whole, since cutting a piece out of an array costs as much as working on it.
 
 
 @generic
-def gap_squared(space, box, chunk, u):
+def gap_squared(space: Any, box: Any, chunk: Any, u: Any) -> Any:
     """A lower bound of ρ² between `u` and any embedding in the box from box[0, chunk] to box[1, chunk] (each (d,))."""
 
 
 @generic
-def is_plane(space, u):
+def is_plane(space: Any, u: Any) -> Any:
     """Whether embeddings lie in the Euclidean plane."""
 
 
@@ -127,7 +130,7 @@ def gap_lp(space, box, chunk, u):
 
 
 @functools.cache
-def space_of_fold(function):
+def space_of_fold(function: Callable[..., Any]) -> type[Any]:
     """A space class for states mapped by the compiled `function(state, out)`."""
 
     class FoldedSpace(NamedTuple):
@@ -141,7 +144,7 @@ def space_of_fold(function):
     return implement_fold(FoldedSpace, embed_folded)
 
 
-def implement_fold(cls, embed_function):
+def implement_fold(cls: type[Any], embed_function: Callable[..., Any]) -> type[Any]:
     """Give `cls`, a NamedTuple with a field `base`, its verbs: its own embedding and its base's distances."""
 
     def squared_folded(space, points, chunk, size, n, u, out):
@@ -161,7 +164,7 @@ def implement_fold(cls, embed_function):
 
 
 @functools.cache
-def space_of_function(function):
+def space_of_function(function: Callable[..., Any]) -> type[Any]:
     """A space class for the compiled distance `function(x, y)`."""
 
     class CustomSpace(NamedTuple):
@@ -199,7 +202,7 @@ class Lp:
     scale: str | float | Sequence[float] | np.ndarray | tuple[float, ...] | None = None
     bounded = True  # distances are bounded below by coordinates, so neighbours can be searched on a grid
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         p = float(self.p)
         if not p >= 1.0:
             raise ValueError(f"Lp: p must be at least 1 (or infinite), got {self.p}")
@@ -212,14 +215,14 @@ class Lp:
                 raise ValueError(f"Lp: scale must hold positive finite numbers, got {self.scale}")
             object.__setattr__(self, "scale", tuple(scale.tolist()))
 
-    def inverse_scale(self, low, high):
+    def inverse_scale(self, low: Bounds, high: Bounds) -> Floats:
         """1/scale for a box with these bounds (d,)."""
         if self.scale is None:
             return np.ones(len(low))
         if self.scale == "box":
             widths = np.asarray(high, float) - np.asarray(low, float)
-            unusable = np.flatnonzero(~((widths > 0) & (widths < UNBOUNDED)))
-            if unusable.size:
+            unusable = np.flatnonzero(~((widths > 0) & (widths < UNBOUNDED))).tolist()
+            if unusable:
                 bounds = ", ".join(f"coordinate {j} goes from {low[j]:g} to {high[j]:g}" for j in unusable)
                 raise ValueError(
                     'metric: scale="box" needs a state space that is bounded on every axis and wider than 0, but '
@@ -228,16 +231,15 @@ class Lp:
                     "value in a few episodes of random actions"
                 )
             return 1.0 / widths
-        if len(self.scale) not in (1, len(low)):
-            raise ValueError(f"metric: scale has {len(self.scale)} entries, but states have {len(low)} coordinates")
-        return np.array(
-            np.broadcast_to(1.0 / np.array(self.scale), (len(low),))
-        )  # a copy: a view is read-only, another type
+        scale = np.array(self.scale, float)
+        if scale.size not in (1, len(low)):
+            raise ValueError(f"metric: scale has {scale.size} entries, but states have {len(low)} coordinates")
+        return np.array(np.broadcast_to(1.0 / scale, (len(low),)))  # a copy: a view is read-only, another type
 
-    def check(self, low, high):
+    def check(self, low: Bounds, high: Bounds) -> None:
         """Nothing can be wrong with this one."""
 
-    def space(self, low, high):
+    def space(self, low: Bounds, high: Bounds) -> Any:
         """The compiled form for a box with these bounds."""
         return LpSpace(self.p, self.inverse_scale(low, high))
 
@@ -255,7 +257,7 @@ class Folded:
     defect: float | None = None
     bounded = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_compiled("Folded: map", self.map, "map(state, out)")
         object.__setattr__(self, "metric", resolve_metric(self.metric))
         if not isinstance(self.metric, Lp):
@@ -263,7 +265,7 @@ class Folded:
         if self.defect is not None:
             object.__setattr__(self, "defect", positive("Folded: defect", self.defect, zero=True))
 
-    def check(self, low, high):
+    def check(self, low: Bounds, high: Bounds) -> None:
         """Refuse a map that makes states that are no numbers."""
         for x in some_states(low, high):
             image = np.zeros(len(x))
@@ -271,7 +273,7 @@ class Folded:
             if not np.isfinite(image).all():
                 raise ValueError(f"metric: the map sends {x} to {image}, which is no state")
 
-    def space(self, low, high):
+    def space(self, low: Bounds, high: Bounds) -> Any:
         """The compiled form for a box with these bounds."""
         cls = SHIPPED_FOLDS.get(self.map) or space_of_fold(self.map)
         self.map(np.zeros(len(low)), np.zeros(len(low)))  # compiled by itself first, it may allocate
@@ -285,10 +287,10 @@ class Custom:
     function: Callable[..., Any]
     bounded = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_compiled("Custom: function", self.function, "function(x, y)")
 
-    def check(self, low, high):
+    def check(self, low: Bounds, high: Bounds) -> None:
         """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
         states = some_states(low, high)
         between = np.array([[self.function(x.copy(), y.copy()) for y in states] for x in states])
@@ -313,13 +315,13 @@ class Custom:
                 "way of another state; the triangle inequality must hold"
             )
 
-    def space(self, low, high):
+    def space(self, low: Bounds, high: Bounds) -> Any:
         """The compiled form for a box with these bounds."""
         self.function(np.zeros(len(low)), np.zeros((len(low), 2))[:, 0])  # compiled by itself first, it may allocate
         return space_of_function(self.function)(0.0)
 
 
-def some_states(low, high, number=24):
+def some_states(low: Bounds, high: Bounds, number: int = 24) -> Floats:
     """States all over the box (number, d), its corners among them; the same every time."""
     rng = np.random.default_rng(0)
     low, high = np.asarray(low, float), np.asarray(high, float)
@@ -334,17 +336,17 @@ SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package
 METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
 
 
-def require_compiled(argument, function, form):
+def require_compiled(argument: str, function: Any, form: str) -> None:
     """Refuse a function that numba has not compiled (any function will do when the JIT is disabled)."""
     import numba
 
-    if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):
+    if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):  # type: ignore[attr-defined]
         keep(function)
         return
     raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
 
 
-def resolve_metric(metric):
+def resolve_metric(metric: Any) -> Any:
     """A metric object from a name, an object or a compiled function of two states.
 
     An object of a user's own class has what `Lp` has: `space(low, high)`, `check(low, high)` and `bounded`.
