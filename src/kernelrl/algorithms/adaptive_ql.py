@@ -25,7 +25,7 @@ from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import Baseline
 from kernelrl.algorithms.opt_ql import kept
 from kernelrl.arguments import positive
-from kernelrl.bonuses.counted import Counted, width_of_adaptive
+from kernelrl.bonuses.counted import Counted, has_width, width_of_adaptive
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     choose,
@@ -299,7 +299,7 @@ class AdaptiveQL(Baseline):
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
-        if bonus == "hoeffding" and lipschitz is None:
+        if has_width(bonus) and lipschitz is None:
             raise ValueError('lipschitz: bonus="hoeffding" depends on the Lipschitz constant of Q; give lipschitz=…')
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
