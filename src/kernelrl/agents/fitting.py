@@ -59,10 +59,11 @@ class Loop:
         )  # fmt: skip
         agent.episodes += played
         values[:played] = agent.in_own_units(values[:played], 0)
-        if bad[0]:
+        if bad[rollout.FAULT]:
             return played, fault(agent, bad, x, y)
-        if beyond[0] <= beyond[1]:
-            agent.widen(float(beyond[0]), float(beyond[1]))
+        lowest, highest = beyond
+        if lowest <= highest:
+            agent.widen(float(lowest), float(highest))
         return played, None
 
     def again(self, world: Any, count: int) -> None:
@@ -73,7 +74,7 @@ class Loop:
 
 def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
     """The error for what the loop found wrong."""
-    code, reward, step = int(bad[0]), float(bad[1]), int(bad[2])
+    code, reward, step = int(bad[rollout.FAULT]), float(bad[rollout.REWARD]), int(bad[rollout.STEP])
     if code == rollout.BAD_START:
         return agent.spaces.state_error("the environment's start state", x)
     if code == rollout.BAD_STATE:

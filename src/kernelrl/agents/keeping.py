@@ -21,7 +21,7 @@ from kernelrl.planning.interface import Planned, complete_plan, for_settings
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import ENDED, PENDING, Smoothed, new_smoothed
 from kernelrl.stores.merged import SAMPLES, STARTED, STARTS, new_merged, rebandwidth
-from kernelrl.stores.samples import STEP, TERMINATED, Settings, cell_widths, new_samples
+from kernelrl.stores.samples import FROM, LOGGED, STEP, TERMINATED, Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
 
@@ -77,7 +77,7 @@ class EverySample:
 
     def samples(self, model: Any) -> int:
         """How many samples there are."""
-        return int(model.store.number[0])
+        return int(model.store.number[LOGGED])
 
     def has_terminated(self, model: Any) -> bool:
         """Whether any sample ended its episode by a termination."""
@@ -86,7 +86,7 @@ class EverySample:
     def starts(self, model: Any) -> Floats:
         """(n, d) embedded start states of the last episodes."""
         steps = model.store.labels[STEP, : self.samples(model)]
-        starts: Floats = model.store.states[0, np.flatnonzero(steps == 0)[-STARTS:]]
+        starts: Floats = model.store.states[FROM, np.flatnonzero(steps == 0)[-STARTS:]]
         return starts
 
     def to_store(self) -> dict[str, Any]:

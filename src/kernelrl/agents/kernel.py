@@ -34,6 +34,7 @@ from kernelrl.bonuses.smoothed import bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import embed, resolve_metric
+from kernelrl.geometry.representatives import FAR, KNOWN
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
@@ -263,7 +264,7 @@ class KernelAgent(Agent, abstract=True):
 
     def _warn_of_limit(self) -> None:
         """Say once that states are being merged from farther away than the merge distance."""
-        if self.max_representatives is None or self._warned_of_limit or not self.model.store.reps.number[1]:
+        if self.max_representatives is None or self._warned_of_limit or not self.model.store.reps.number[FAR]:
             return
         self._warned_of_limit = True
         warnings.warn(
@@ -287,7 +288,7 @@ class KernelAgent(Agent, abstract=True):
     @property
     def number_of_representatives(self) -> int:
         """How many representative states there are; an agent that keeps every sample has none."""
-        return 0 if self.representatives is None else int(self.check_started().store.reps.number[0])
+        return 0 if self.representatives is None else int(self.check_started().store.reps.number[KNOWN])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data.

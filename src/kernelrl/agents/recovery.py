@@ -19,6 +19,7 @@ from kernelrl.envs.interface import advance, reset
 __all__ = ["Record", "Recorded", "Recovery"]
 
 Floats = npt.NDArray[np.float64]
+EPISODE, STEP = range(2)  # of `place`
 SHARE = 20.0  # a copy is made when learning since the last one took so many times as long as copying
 
 
@@ -35,15 +36,15 @@ class Recorded(NamedTuple):
 
     records: list[Record]
     place: list[int]
-    """How many episodes have been begun, and how many steps of the last one were taken."""
+    """EPISODE: how many episodes have been begun; STEP: how many steps of the last one were taken."""
 
 
 @reset.implement_plain(Recorded)
 def reset_recorded(env: Recorded, seed: int, stream: Any, state: Floats) -> None:
     """Begin the next episode."""
-    state[:] = env.records[env.place[0]].start
-    env.place[0] += 1
-    env.place[1] = 0
+    state[:] = env.records[env.place[EPISODE]].start
+    env.place[EPISODE] += 1
+    env.place[STEP] = 0
 
 
 @advance.implement_plain(Recorded)
@@ -51,8 +52,8 @@ def advance_recorded(
     env: Recorded, stream: Any, state: Floats, action: int, next_state: Floats
 ) -> tuple[float, bool, bool]:
     """The next step."""
-    reward, y, terminated, truncated = env.records[env.place[0] - 1].steps[env.place[1]]
-    env.place[1] += 1
+    reward, y, terminated, truncated = env.records[env.place[EPISODE] - 1].steps[env.place[STEP]]
+    env.place[STEP] += 1
     next_state[:] = y
     return reward, terminated, truncated
 

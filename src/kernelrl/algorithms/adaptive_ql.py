@@ -49,7 +49,8 @@ from kernelrl.stores.units import Units, after_end, learnt
 __all__ = ["AdaptiveQL", "AdaptiveTrees", "Partition", "leaves", "new_adaptive_ql"]
 
 DIGITS = 30  # a ball of depth 30 would need 4^29 visits
-VALUE, VISITS, ENOUGH = range(3)
+VALUE, VISITS, ENOUGH = range(3)  # of `balls`
+HERE, NEXT = range(2)  # of `buffer`
 MOST_DIMENSIONS = 12  # a ball splits into 2^d
 
 
@@ -71,9 +72,10 @@ class AdaptiveTrees(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # number of the first of the 2^d children, or -1
     child: Annotated[np.ndarray, Field("balls", np.int32, index="balls", none=True, fill=-1)]
-    balls: Annotated[np.ndarray, Field("balls 3")]  # Q, visits, visits at which it splits
+    balls: Annotated[np.ndarray, Field("balls 3")]  # VALUE Q, VISITS, ENOUGH: visits at which it splits
     used: Annotated[np.ndarray, Field("1", np.int64, counts="balls")]
-    buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]  # binary digits of a state and of a next state
+    # binary digits of the state (HERE) and of the NEXT one
+    buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
 
 
@@ -181,8 +183,8 @@ def split(model, ball):
 
 @choose.implement(AdaptiveTrees, inline=True)
 def choose_adaptive(model, state, h):
-    locate(model.settings, state, model.buffer[0])
-    values_at(model, model.buffer[0], h, model.scratch)
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, model.scratch)
     return pick_largest(model.scratch, model.stream)
 
 
@@ -193,11 +195,11 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     if terminated:
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
-        locate(settings, next_state, model.buffer[1])
-        values_at(model, model.buffer[1], h + 1, model.scratch)
+        locate(settings, next_state, model.buffer[NEXT])
+        values_at(model, model.buffer[NEXT], h + 1, model.scratch)
         G += min(settings.bonus.cap[h + 1], largest(model.scratch))
-    locate(settings, state, model.buffer[0])
-    ball = leaf(model.child, h * settings.actions + action, model.buffer[0])
+    locate(settings, state, model.buffer[HERE])
+    ball = leaf(model.child, h * settings.actions + action, model.buffer[HERE])
     n = balls[ball, VISITS] + 1.0
     balls[ball, VISITS] = n
     alpha = (H + 1.0) / (H + n)
@@ -208,14 +210,14 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(AdaptiveTrees)
 def read_q_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[0])
-    values_at(model, model.buffer[0], h, out)
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, out)
 
 
 @read_values.implement(AdaptiveTrees)
 def read_values_adaptive(model, state, h):
-    locate(model.settings, state, model.buffer[0])
-    values_at(model, model.buffer[0], h, model.scratch)
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, model.scratch)
     return min(model.settings.bonus.cap[h], largest(model.scratch))
 
 
@@ -228,14 +230,14 @@ def visits_at(model, place, h, out):
 
 @read_counts.implement(AdaptiveTrees)
 def read_counts_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[0])
-    visits_at(model, model.buffer[0], h, out)
+    locate(model.settings, state, model.buffer[HERE])
+    visits_at(model, model.buffer[HERE], h, out)
 
 
 @read_bonuses.implement(AdaptiveTrees)
 def read_bonuses_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[0])
-    visits_at(model, model.buffer[0], h, out)
+    locate(model.settings, state, model.buffer[HERE])
+    visits_at(model, model.buffer[HERE], h, out)
     for a in range(out.size):
         out[a] = value(model.settings.bonus, h, out[a], 0.0, 0.0)
 

@@ -44,6 +44,7 @@ from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["GreedyKernelUCBVI", "GreedyModel"]
 
+HERE, NEXT, Q = range(3)  # of `scratch`
 BEST, STEP, SEEN = range(3)  # of `memo`; the state follows
 
 
@@ -54,7 +55,7 @@ class GreedyModel(NamedTuple):
     store: Merged | Samples
     plan: GreedyMerged | GreedyExact
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    # an embedded state, an embedded next state, Q of each action
+    # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
     # BEST, the last max_a Q̃; for which STEP, number of transitions SEEN, and state
     memo: Annotated[np.ndarray, Field("any", scratch=True, fill=-1)]
@@ -86,7 +87,7 @@ def rescale_greedy(model, settings, keep):
 
 @choose.implement(GreedyModel)
 def choose_greedy(model, state, h):
-    x, q, memo = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions], model.memo
+    x, q, memo = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions], model.memo
     embed(model.settings.space, state, x)
     known = targets_at(model.plan, model.settings, model.store, x, h, q)
     memo[BEST], memo[STEP] = largest(q), h if known else -1.0
@@ -109,7 +110,7 @@ def is_known(model, x, h):
 @observe.implement(GreedyModel)
 def observe_greedy(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
-    x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
+    x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
     embed(settings.space, next_state, y)
     known = is_known(model, x, h)
@@ -118,28 +119,28 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(GreedyModel)
 def read_q_greedy(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
 @read_values.implement(GreedyModel)
 def read_values_greedy(model, state, h):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     return value_at(model.plan, model.settings, model.store, x, h)
 
 
 @read_counts.implement(GreedyModel)
 def read_counts_greedy(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
 @read_bonuses.implement(GreedyModel)
 def read_bonuses_greedy(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     bonuses_at(model.plan, model.settings, model.store, x, h, out)
 

@@ -36,6 +36,8 @@ from kernelrl.jit.fields import Field, check_lists, checks
 from kernelrl.planning.cells import cell_row
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
+    BLOCKS,
+    TRANSITIONS,
     VISITS,
     Counts,
     CountSettings,
@@ -49,6 +51,8 @@ from kernelrl.stores.counts import (
 
 __all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
 
+CELL, STEP, SEEN = range(3)  # of `memo`
+
 
 class GreedyUCBVIModel(NamedTuple):
     """The state of Greedy-UCBVI."""
@@ -58,7 +62,7 @@ class GreedyUCBVIModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
-    # cell, step and number of transitions of the last choice
+    # CELL and STEP of the last choice, number of transitions SEEN then
     memo: Annotated[np.ndarray, Field("3", np.int64, scratch=True, fill=-1)]
     best: Annotated[np.ndarray, Field("1", scratch=True)]  # the largest Q then
 
@@ -67,7 +71,7 @@ class GreedyUCBVIModel(NamedTuple):
 def check_greedy_ucbvi(where, model):
     """Chains of blocks that end."""
     counts = model.store
-    check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[0]])
+    check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[BLOCKS]])
 
 
 @has_room.implement(GreedyUCBVIModel)
@@ -99,7 +103,7 @@ def targets_at(model, x, h, q):
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
-    model.memo[0], model.memo[1], model.memo[2] = x, h, model.store.number[1]
+    model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, model.store.number[TRANSITIONS]
     return pick_largest(model.scratch, model.stream)
 
 
@@ -107,7 +111,8 @@ def choose_greedy_ucbvi(model, state, h):
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, memo, counts = model.settings, model.memo, model.store
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
-    if not (memo[0] == x and memo[1] == h and memo[2] == counts.number[1]):  # `choose` has not computed it
+    known = memo[CELL] == x and memo[STEP] == h and memo[SEEN] == counts.number[TRANSITIONS]
+    if not known:  # `choose` has not computed it
         model.best[0] = targets_at(model, x, h, model.scratch)
     model.V[h, x] = min(model.V[h, x], model.best[0])
     add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated)

@@ -14,6 +14,7 @@ from kernelrl.bonuses.counted import BONUSES, Counted, has_width, new_counted, w
 from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
 from kernelrl.planning.cells import deployed_q
+from kernelrl.stores.counts import TRANSITIONS
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
 
@@ -93,7 +94,7 @@ class CountingAgent(GridAgent, abstract=True):
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus."""
         counts, settings = self.model.store, self.model.settings
-        number = int(counts.number[1])
+        number = int(counts.number[TRANSITIONS])
         if self._deployed is None or self._deployed[0] != number:
             self._deployed = number, deployed_q(settings, counts)
         cells = [int(cell_of(settings.grid, x)) for x in states]

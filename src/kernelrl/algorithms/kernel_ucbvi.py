@@ -58,6 +58,8 @@ from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["KernelModel", "KernelUCBVI"]
 
+HERE, NEXT, Q = range(3)  # of `scratch`
+
 
 class KernelModel(NamedTuple):
     """The state of Kernel-UCBVI."""
@@ -66,7 +68,7 @@ class KernelModel(NamedTuple):
     store: Merged | Samples
     plan: Smoothed | Incremental
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    # an embedded state, an embedded next state, Q of each action
+    # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
 
 
@@ -111,7 +113,7 @@ def begin_kernel(model):
 
 @choose.implement(KernelModel)
 def choose_kernel(model, state, h):
-    x, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
+    x, q = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, q)
     return pick_largest(q, model.stream)
@@ -120,7 +122,7 @@ def choose_kernel(model, state, h):
 @observe.implement(KernelModel)
 def observe_kernel(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
-    x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
+    x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
     embed(settings.space, next_state, y)
     receive(plan, settings, store, x, action, reward, y, h, terminated)
@@ -131,28 +133,28 @@ def observe_kernel(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(KernelModel)
 def read_q_kernel(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
 @read_values.implement(KernelModel)
 def read_values_kernel(model, state, h):
-    q = model.scratch[2, : model.settings.actions]
+    q = model.scratch[Q, : model.settings.actions]
     read_q(model, state, h, q)
     return min(np.float64(model.settings.horizon - h), largest(q))
 
 
 @read_counts.implement(KernelModel)
 def read_counts_kernel(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
 @read_bonuses.implement(KernelModel)
 def read_bonuses_kernel(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     bonuses_at(model.plan, model.settings, model.store, x, h, out)
 

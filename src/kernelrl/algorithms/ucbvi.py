@@ -54,6 +54,7 @@ from kernelrl.planning.cells import Cells, enqueue, new_cells, queue_all, untrie
 from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
+    BLOCKS,
     VISITS,
     Counts,
     CountSettings,
@@ -68,6 +69,8 @@ from kernelrl.stores.counts import (
 
 __all__ = ["UCBVI", "UCBVIModel"]
 
+MADE = 0  # of `plans`
+
 
 class UCBVIModel(NamedTuple):
     """The state of UCBVI."""
@@ -76,7 +79,7 @@ class UCBVIModel(NamedTuple):
     store: Counts
     plan: Cells
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    plans: Annotated[np.ndarray, Field("1", np.int64)]  # number of plans
+    plans: Annotated[np.ndarray, Field("1", np.int64)]  # MADE: number of plans
 
 
 @checks(UCBVIModel)
@@ -84,7 +87,7 @@ def check_ucbvi(where, model):
     """Chains of blocks that end, and queues of the cells that are marked as queued, each once."""
     counts, plan = model.store, model.plan
     first = np.concatenate([counts.first, plan.origins.reshape(-1)])
-    check_lists(f"{where}store.following", first, counts.following[: counts.number[0]])
+    check_lists(f"{where}store.following", first, counts.following[: counts.number[BLOCKS]])
     for h, n in enumerate(plan.length):
         same = np.array_equal(np.sort(plan.queue[h, :n]), np.flatnonzero(plan.queued[h]))
         require(same, f"{where}plan.queue", "it is not the cells that are marked as queued")
@@ -108,9 +111,9 @@ def rescale_ucbvi(model, settings, keep):
         cap = settings.bonus.cap[:-1, None, None]
         plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
     queue_all(plan, model.store)
-    plans, model.plans[0] = int(model.plans[0]), 0  # so that this plans, whatever `replan` says
+    plans, model.plans[MADE] = int(model.plans[MADE]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
-    model.plans[0] = plans + 1
+    model.plans[MADE] = plans + 1
     return model
 
 
@@ -118,12 +121,12 @@ def rescale_ucbvi(model, settings, keep):
 def plan_now(model):
     """Plan on all data."""
     backward(model.plan, model.settings, model.store, UPPER)
-    model.plans[0] += 1
+    model.plans[MADE] += 1
 
 
 @begin_episode.implement(UCBVIModel)
 def begin_ucbvi(model):
-    if model.settings.replan != DOUBLING or model.plans[0] == 0:
+    if model.settings.replan != DOUBLING or model.plans[MADE] == 0:
         plan_now(model)
 
 

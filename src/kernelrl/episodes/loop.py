@@ -18,15 +18,17 @@ __all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "clip
 # What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is no
 # finite number or outside a range that is a promise, a termination where 0 is outside the range.
 BAD_START, BAD_STATE, BAD_REWARD, BAD_RANGE, BAD_END = range(1, 6)
-FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)
+FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)  # of `limits`
+FAULT, REWARD, STEP = range(3)  # of `bad`
+LOWEST, HIGHEST = range(2)  # of `beyond` and `box`
 MOST = 1e99  # a larger reward is taken for a mistake: a range must have a finite width
 
 
 @compiled
 def is_inside(box: Any, x: Any) -> Any:
-    """Whether the state `x` (d,) lies in the box from box[0] to box[1]; a NaN does not."""
+    """Whether the state `x` (d,) lies in the box from box[LOWEST] to box[HIGHEST]; a NaN does not."""
     for j in range(x.size):
-        if not box[0, j] <= x[j] <= box[1, j]:
+        if not box[LOWEST, j] <= x[j] <= box[HIGHEST, j]:
             return False
     return True
 
@@ -70,8 +72,8 @@ def run_episodes(
     promise (STRICT) and whether 0 lies inside (HOLDS_ZERO). The run ends early
 
     - when room runs out;
-    - after an episode with rewards outside the range: `beyond` (2,) takes the lowest and the highest of them;
-    - in the middle of an episode if something is wrong: `bad` (3,) takes what (BAD_…), the reward and the step.
+    - after an episode with rewards outside the range: `beyond` (2,) takes the LOWEST and the HIGHEST of them;
+    - in the middle of an episode if something is wrong: `bad` (3,) takes the FAULT (BAD_…), the REWARD and the STEP.
     """
     for k in range(count):
         if not has_room(model):
@@ -80,7 +82,7 @@ def run_episodes(
         seed_stream(stream, number)  # an episode is a function of its seed, also where `reset` leaves the stream alone
         reset(env, number, stream, x)
         if not is_inside(box, x):
-            bad[0] = BAD_START
+            bad[FAULT] = BAD_START
             return k
         begin_episode(model)
         values[k] = read_values(model, x, 0)
@@ -92,11 +94,11 @@ def run_episodes(
             reward, terminated, truncated = advance(env, stream, x, a, y)
             fault = fault_of(reward, terminated, y, box, limits)
             if fault != 0:
-                bad[0], bad[1], bad[2] = fault, reward, h
+                bad[FAULT], bad[REWARD], bad[STEP] = fault, reward, h
                 return k
             if not limits[FLOOR] <= reward <= limits[CEILING]:
-                beyond[0] = min(beyond[0], reward)
-                beyond[1] = max(beyond[1], reward)
+                beyond[LOWEST] = min(beyond[LOWEST], reward)
+                beyond[HIGHEST] = max(beyond[HIGHEST], reward)
             total += reward
             steps += 1
             over = terminated or truncated or steps == horizon
@@ -107,7 +109,7 @@ def run_episodes(
                 x[j] = y[j]
         returns[k] = total
         lengths[k] = steps
-        if beyond[0] <= beyond[1]:
+        if beyond[LOWEST] <= beyond[HIGHEST]:
             return k + 1
     return count
 
