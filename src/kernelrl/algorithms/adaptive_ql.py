@@ -2,18 +2,18 @@
 
 For each step and action the box of states is divided into balls, smaller ones where there are more visits.
 
-Balls are boxes: balls of the maximum norm, in units in which the box of states is the unit box and its radius 1. A ball
-that splits is halved along every axis, into 2^d balls of half its radius; at depth k the radius is 2^-k. The first ball
-has Q = cap_h. After a transition from x to y by action a at step h, the ball of (h, a) that holds x has n visits, this
-one included, and with the learning rate α = (H+1)/(H+n)
+Balls are boxes: balls of the maximum norm, after the box of states is scaled to the unit box, whose radius is taken as
+1. A ball that splits is halved along every axis, into 2^d balls of half its radius; at depth k the radius is 2^-k. The
+first ball has Q = cap_h. After a transition from x to y by action a at step h, the ball of (h, a) that contains x has n
+visits, including this one, and with the learning rate α = (H+1)/(H+n)
 
     Q ← (1-α)·Q + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
     if n ≥ (1/radius)² = 4^k:  the ball splits; its children take over Q and n
 
 so the first ball splits on its first visit. The ball is updated before it splits.
 
-A state is found by the binary digits of its place in the box: digit k of each coordinate says in which half of a ball
-of depth k it lies. A ball holds its lower faces, and the last one of an axis its upper face, too.
+The ball of a state is found by the binary digits of its position in the box: digit k of each coordinate says in which
+half of a ball of depth k it lies. A ball includes its lower faces, and the last ball of an axis also its upper face.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -81,7 +81,7 @@ class AdaptiveTrees(NamedTuple):
 
 @checks(AdaptiveTrees)
 def check_trees(where, model):
-    """Trees of balls: 2^d children each, made after their parent, and a ball of depth k splits at 4^k visits."""
+    """The balls form trees: each split ball has 2^d later children, and a ball of depth k splits at 4^k visits."""
     roots, children = model.settings.horizon * model.settings.actions, 1 << model.settings.low.size
     used = int(model.used[0])
     require(used >= roots and (used - roots) % children == 0, f"{where}used", f"{used} balls are no whole families")
@@ -128,9 +128,9 @@ def grow_adaptive(model):
 @rescaled.implement_plain(AdaptiveTrees)
 def rescale_adaptive(model, settings, keep):
     roots = settings.horizon * settings.actions
-    step = np.zeros(model.child.size, np.int64)  # that each ball belongs to
+    step = np.zeros(model.child.size, np.int64)  # the step that each ball belongs to
     step[:roots] = np.repeat(np.arange(settings.horizon), settings.actions)
-    for ball in range(int(model.used[0])):  # children have higher numbers than what they came from
+    for ball in range(int(model.used[0])):  # children have higher numbers than their parents
         first = int(model.child[ball])
         if first >= 0:
             step[first : first + 2**settings.low.size] = step[ball]
@@ -142,7 +142,7 @@ def rescale_adaptive(model, settings, keep):
 
 @inner
 def locate(settings, state, place):
-    """The first DIGITS binary digits of each coordinate of `state` in the unit box into `place` (d,)."""
+    """Write the first DIGITS binary digits of each coordinate of `state` in the unit box into `place` (d,)."""
     for j in range(place.size):
         u = np.int64((state[j] - settings.low[j]) * settings.inverse[j] * 2.0**DIGITS)
         place[j] = min(u, 2**DIGITS - 1)
@@ -150,7 +150,7 @@ def locate(settings, state, place):
 
 @inner
 def leaf(child, ball, place):
-    """The undivided ball within `ball`, a first one, that holds a located state."""
+    """The undivided ball inside `ball`, the first of a tree, that contains a located state."""
     ball, k = np.int64(ball), DIGITS
     while child[ball] >= 0:
         k -= 1
@@ -163,14 +163,14 @@ def leaf(child, ball, place):
 
 @inner
 def values_at(model, place, h, q):
-    """Q_h of a located state into `q` (A,)."""
+    """Write Q_h of a located state into `q` (A,)."""
     for a in range(q.size):
         q[a] = model.balls[leaf(model.child, h * q.size + a, place), VALUE]
 
 
 @inner
 def split(model, ball):
-    """Divide a ball; its children take over its value and visits."""
+    """Split a ball; its children inherit its value and visits."""
     first, balls = model.used[0], model.balls
     children = 1 << model.settings.low.size
     for i in range(first, first + children):
@@ -223,7 +223,7 @@ def read_values_adaptive(model, state, h):
 
 @inner
 def visits_at(model, place, h, out):
-    """Visits of the balls that hold a located state into `out` (A,)."""
+    """Write the visits of the balls that contain a located state into `out` (A,)."""
     for a in range(out.size):
         out[a] = model.balls[leaf(model.child, h * out.size + a, place), VISITS]
 
@@ -243,9 +243,9 @@ def read_bonuses_adaptive(model, state, h, out):
 
 
 def leaves(model, ball):
-    """The undivided balls within a first one: lower corners (n, d) and sides (n,) in the unit box, and numbers (n,).
+    """The undivided balls of a tree: lower corners (n, d) and sides (n,) in the unit box, and their numbers (n,).
 
-    Plain Python, for reading out.
+    Plain Python, for read-outs.
     """
     d = model.settings.low.size
     waiting, found = [(ball, np.zeros(d), 1.0)], []
@@ -272,7 +272,7 @@ class Partition(NamedTuple):
     q_values: Floats
     """(n,) Q_h of each ball."""
     visits: Floats
-    """(n,) visits of each ball, those of the balls it came from included."""
+    """(n,) visits of each ball, including those of the balls it was split from."""
 
 
 class AdaptiveQL(Baseline):

@@ -57,7 +57,7 @@ class GreedyModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
-    # BEST, the last max_a Q̃; for which STEP, number of transitions SEEN, and state
+    # BEST: the last max_a Q̃; its STEP, the number of transitions SEEN then, and its state
     memo: Annotated[np.ndarray, Field("any", scratch=True, fill=-1)]
 
 
@@ -99,7 +99,7 @@ def choose_greedy(model, state, h):
 
 @inner
 def is_known(model, x, h):
-    """Whether `choose` has just computed the targets of this state, as it has in the usual course of things."""
+    """Whether `choose` has just computed the targets of this state, as usual."""
     memo = model.memo
     known = memo[STEP] == h and memo[SEEN] == samples_seen(model.plan, model.settings, model.store)
     for j in range(x.size):
@@ -148,8 +148,8 @@ def read_bonuses_greedy(model, state, h, out):
 class GreedyKernelUCBVI(KernelAgent):
     """Greedy-Kernel-UCBVI: Kernel-UCBVI with one step of planning at each visited state.
 
-    The arguments are those of `KernelUCBVI` except `replan`. Without representatives the values of states are tied
-    together only by `lipschitz`, which is then required.
+    The arguments are those of `KernelUCBVI` except `replan`. Without representatives only `lipschitz` relates the
+    values of different states, so it is then required.
     """
 
     exact_plan, merged_plan = staticmethod(new_greedy_exact), staticmethod(new_greedy_merged)

@@ -6,8 +6,8 @@ With V_h = cap_h at first, at the cell x of each visited state of step h
     a          = argmax Q_h(x, ·)
     V_h(x)     ← min(V_h(x), max_a Q_h(x, a))
 
-which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, B_h(0)). Read-outs are of the current
-data; `values` is the stored V_h.
+which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, B_h(0)). Read-outs are computed from the
+current data; `values` is the stored V_h.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -69,7 +69,7 @@ class GreedyUCBVIModel(NamedTuple):
 
 @checks(GreedyUCBVIModel)
 def check_greedy_ucbvi(where, model):
-    """Chains of blocks that end."""
+    """Chains of blocks end."""
     counts = model.store
     check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[BLOCKS]])
 
@@ -160,7 +160,7 @@ class GreedyUCBVI(CountingAgent):
         self.stationary = flag("stationary", stationary)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
-        """Tables of nothing but optimism."""
+        """Empty counts and values at the cap."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
         settings = CountSettings(horizon, actions, self.stationary, 0, False, self.rewards.units, grid, bonus)

@@ -1,4 +1,4 @@
-"""What the baselines share: agents that count in the cells of a grid, or of a partition that adapts itself."""
+"""What the baselines share: they count in the cells of a grid or of an adaptive partition."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Baseline(Agent, abstract=True):
 
 
 class GridAgent(Baseline, abstract=True):
-    """A baseline on a uniform grid, or on the states of a Discrete space as they are."""
+    """A baseline on a uniform grid, or directly on the states of a Discrete space."""
 
     takes_discrete = True
     hyper_parameters = ("bins", *Baseline.hyper_parameters)

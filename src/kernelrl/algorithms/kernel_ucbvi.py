@@ -7,7 +7,7 @@ Backwards in h, with V_H = 0,
     V_h(x)     = min(R_h, max_a Q_h(x, a))
 
 on representative states (`planning/smoothed.py`; paper, section 6) or on all samples (`planning/incremental.py`). The
-action is one of the best of Q_h; what is read is what was planned last.
+action maximises Q_h; read-outs are those of the last plan.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def check_model(where, model):
 
 @completes(KernelModel)
 def complete_model(model):
-    """What is not saved."""
+    """The model with the arrays that are not saved."""
     plan, store = complete_plan(model.plan, model.settings, model.store)
     return model._replace(plan=plan, store=store)
 
@@ -99,7 +99,7 @@ def grow_kernel(model):
 @rescaled.implement_plain(KernelModel)
 def rescale_kernel(model, settings, keep):
     model = model._replace(settings=settings)
-    plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
+    plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans whatever `replan` is
     begin_episode(model)
     model.plan.clock[PLANS] = plans + 1
     return model
@@ -170,12 +170,13 @@ class KernelUCBVI(KernelAgent):
         metric: name, object of `krl.metrics`, or a compiled function of two states.
         bonus: name of the exploration bonus, or an object of `krl.bonuses`.
         bonus_scale: factor of the bonus.
-        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate. "log"
-            is for constants that are not known: log k times high - low in place of every L_h, k being the number of
-            the episode rounded up to the next 2^j - 1.
+        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); with None there is no
+            interpolation. "log" is for unknown constants: every L_h is log k times high - low, where k is the number
+            of the episode rounded up to the next 2^j - 1.
         stationary: pool the data of all steps.
         representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
-        max_representatives: when there are so many, further states are merged into the nearest however far.
+        max_representatives: the largest number of representatives; further states are merged into the nearest one at
+            any distance.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         replan: "episode", "step" or "doubling".
     """

@@ -1,8 +1,8 @@
 """The episode loop, and the two ways to drive it.
 
-`run_episodes` is the one loop there is. Over compiled dynamics it runs compiled (`run_compiled`), over any other
-environment as plain Python, with the environment behind a `GymEnvironment`; either way it calls the same compiled
-functions of the algorithm, so both give the same numbers to the last bit.
+`run_episodes` is the only episode loop. With compiled dynamics it runs compiled (`run_compiled`). With any other
+environment, wrapped in a `GymEnvironment`, it runs as plain Python. Both call the same compiled functions of the
+algorithm, so both give the same numbers to the last bit.
 """
 
 import math
@@ -15,13 +15,13 @@ from kernelrl.jit.stream import episode_seed, seed_stream
 
 __all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "clip_into", "run_compiled", "run_episodes"]
 
-# What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is no
-# finite number or outside a range that is a promise, a termination where 0 is outside the range.
+# What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is not a
+# finite number or is outside a strict range, a termination where 0 is outside the range.
 BAD_START, BAD_STATE, BAD_REWARD, BAD_RANGE, BAD_END = range(1, 6)
 FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)  # of `limits`
 FAULT, REWARD, STEP = range(3)  # of `bad`
 LOWEST, HIGHEST = range(2)  # of `beyond` and `box`
-MOST = 1e99  # a larger reward is taken for a mistake: a range must have a finite width
+MOST = 1e99  # a larger reward is an error: a range must have a finite width
 
 
 @compiled
@@ -35,7 +35,7 @@ def is_inside(box: Any, x: Any) -> Any:
 
 @compiled
 def clip_into(state: Any, bounds: Any, out: Any) -> Any:
-    """Write `state` (d,), clipped, into `out`; False if it is outside by more than the slack, or no number.
+    """Write `state` (d,), clipped, into `out`; False if it is outside by more than the slack, or not a number.
 
     `bounds` (3, d) has the lowest and the highest state and the slack.
     """
@@ -67,9 +67,9 @@ def run_episodes(
 ) -> Any:  # fmt: skip
     """Play episodes `first` … `first`+`count`-1; return how many were played to their end.
 
-    `values` takes the optimistic V_0 at each episode's first state, as it is when the episode has begun. `box` (2, d)
-    holds the lowest and the highest state, `limits` (4,) FLOOR and CEILING of the range of rewards, whether it is a
-    promise (STRICT) and whether 0 lies inside (HOLDS_ZERO). The run ends early
+    `values` takes the optimistic V_0 at each episode's first state, right after the episode has begun. `box` (2, d)
+    holds the lowest and the highest state, `limits` (4,) the FLOOR and CEILING of the range of rewards, whether a
+    reward outside is an error (STRICT) and whether 0 lies inside (HOLDS_ZERO). The run ends early
 
     - when room runs out;
     - after an episode with rewards outside the range: `beyond` (2,) takes the LOWEST and the HIGHEST of them;
@@ -79,7 +79,7 @@ def run_episodes(
         if not has_room(model):
             return k
         number = episode_seed(seed, first + k)
-        seed_stream(stream, number)  # an episode is a function of its seed, also where `reset` leaves the stream alone
+        seed_stream(stream, number)  # so its seed determines an episode even if `reset` does not seed the stream
         reset(env, number, stream, x)
         if not is_inside(box, x):
             bad[FAULT] = BAD_START
@@ -90,7 +90,7 @@ def run_episodes(
         steps = 0
         a = choose(model, x, 0)
         for h in range(horizon):
-            a = int(a)  # a float when Python called compiled code
+            a = int(a)  # a float if Python called compiled code
             reward, terminated, truncated = advance(env, stream, x, a, y)
             fault = fault_of(reward, terminated, y, box, limits)
             if fault != 0:
