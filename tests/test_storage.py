@@ -532,7 +532,7 @@ def test_one_name_twice(saved, tmp_path):
     path = rewritten(saved, tmp_path / "twice.krl")
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("kernelrl.json", "{}")
-    with pytest.raises(ValueError, match=r"twice\.krl .*two entries of one name"):
+    with pytest.raises(ValueError, match=r"twice\.krl .*two entries of the same name"):
         krl.load(path)
 
 
