@@ -136,8 +136,8 @@ def check_order(lower: float, upper: float, slack: float) -> None:
     if lower > upper + slack + 1e-9:
         raise ValueError(
             "lipschitz: the data contradict the constants, or the failure of probability δ has happened: the lower "
-            f"bound on V* exceeds the upper one by {lower - upper:.3g} times the width of reward_range; make the agent with "
-            "larger constants"
+            f"bound on V* exceeds the upper one by {lower - upper:.3g} times the width of reward_range; make the agent "
+            "with larger constants"
         )
 
 
