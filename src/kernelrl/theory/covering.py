@@ -1,7 +1,8 @@
 """Covering numbers, in logarithms (paper, appendices A and H.2).
 
 N(ε, X, ρ) is the smallest number of balls of radius ε that cover X. A box of widths b_1 … b_d under the p-norm is
-covered by cubes of side s whose half diagonal s·d^{1/p}/2 is at most ε, so with A actions, which are infinitely far apart,
+covered by cubes of side s whose half diagonal s·d^{1/p}/2 is at most ε, so with A actions, which are infinitely far
+apart,
 
     log N(ε) ≤ log A + Σ_j log ⌈b_j·d^{1/p}/(2ε)⌉.
 
