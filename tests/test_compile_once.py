@@ -107,6 +107,8 @@ def variants():
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
+    yield lambda: krl.KernelUCBVI(**{**shared, "representatives": 1})
+    yield lambda: krl.KernelUCBVI(**shared)
 
 
 def test_one_signature_whatever_the_hyper_parameters():
