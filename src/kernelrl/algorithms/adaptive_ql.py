@@ -179,14 +179,14 @@ def split(model, ball):
     model.used[0] = first + children
 
 
-@choose.implement(AdaptiveQLModel, inline=True)
+@choose.implement(AdaptiveQLModel)
 def choose_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[0])
     values_at(model, model.buffer[0], h, model.scratch)
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(AdaptiveQLModel, inline=True)
+@observe.implement(AdaptiveQLModel)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
     G = learnt(settings.units, reward)

@@ -92,12 +92,12 @@ def value_of(model, x, h):
     return min(model.settings.bonus.cap[h], largest(model.Q[h, x]))
 
 
-@choose.implement(OptQLModel, inline=True)
+@choose.implement(OptQLModel)
 def choose_opt_ql(model, state, h):
     return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
-@observe.implement(OptQLModel, inline=True)
+@observe.implement(OptQLModel)
 def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     settings = model.settings
     x, H = cell_of(settings.grid, state), settings.horizon
@@ -106,14 +106,15 @@ def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
         G += value_of(model, cell_of(settings.grid, next_state), h + 1)
-    n = model.N[h, x, action] + 1.0
-    model.N[h, x, action] = n
+    Q, N, E = model.Q[h, x], model.N[h, x], model.E
+    n = N[action] + 1.0
+    N[action] = n
     alpha, B = (H + 1.0) / (H + n), value(settings.bonus, h, n, 0.0, 0.0)
     if settings.after:
-        model.E[h, x, action] = (1.0 - alpha) * model.E[h, x, action] + alpha * G
-        model.Q[h, x, action] = model.E[h, x, action] + B
+        E[h, x, action] = (1.0 - alpha) * E[h, x, action] + alpha * G
+        Q[action] = E[h, x, action] + B
     else:
-        model.Q[h, x, action] = (1.0 - alpha) * model.Q[h, x, action] + alpha * (G + B)
+        Q[action] = (1.0 - alpha) * Q[action] + alpha * (G + B)
 
 
 @read_q.implement(OptQLModel)

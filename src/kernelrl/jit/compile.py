@@ -103,11 +103,15 @@ def in_both(function):
     return compiled_as(function)(function)
 
 
-def compiled_as(source):
-    """For a function of Python's: compiled callers compile `source` into themselves instead."""
+def compiled_as(source, inline=False):
+    """For a function of Python's: compiled callers compile `source` into themselves instead.
+
+    With `inline` into their very body: worth it in a loop over calls that do little.
+    """
+    options = {**OPTIONS, "forceinline": True} if inline else {**OPTIONS, **INNER}
 
     def register(function):
-        overload(function, strict=False, jit_options={**OPTIONS, **INNER})(lambda *arguments, **more: source)
+        overload(function, strict=False, jit_options=options)(lambda *arguments, **more: source)
         return function
 
     return register
@@ -127,7 +131,7 @@ class Verb(Protocol):
     def __call__(self, first: Any, /, *rest: Any) -> Any:
         """Do what is implemented for the class of the first argument."""
 
-    def implement(self, cls: type, inline: bool = False) -> Callable[[F], F]:
+    def implement(self, cls: type) -> Callable[[F], F]:
         """Take a function that is compiled, for that class."""
 
     def implement_plain(self, cls: type) -> Callable[[F], F]:
@@ -154,13 +158,10 @@ def generic(declaration=None, *, from_python=None, required=False):
     `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class. It is
     compiled into compiled callers, and as an entry point when Python first calls it, unless Python's calls are to go
     to `from_python` instead. `@verb.implement_plain(cls)` leaves a function to Python alone.
-
-    With `inline=True` it is compiled into the very body of its callers. A call hands over every array of the model,
-    which costs more than a verb that does little; one that does much is better called: that compiles far sooner.
     """
     if declaration is None:
         return functools.partial(generic, from_python=from_python, required=required)
-    for_python, called, inlined = {}, {}, {}
+    for_python, called = {}, {}
     routed = from_python is not None and not numba.config.DISABLE_JIT
 
     @functools.wraps(declaration)
@@ -174,27 +175,22 @@ def generic(declaration=None, *, from_python=None, required=False):
         return from_python if routed else declaration
 
     def find_called(cls):
-        is_default = not required and cls is not None and cls not in inlined
-        return called.get(cls, declaration if is_default else None)
+        return called.get(cls, declaration if not required and cls is not None else None)
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    for find, options in ((find_called, {**OPTIONS, **INNER}), (inlined.get, {**OPTIONS, "forceinline": True})):
-        scope = {"find": find}
-        exec(
-            f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))",
-            scope,
-        )
-        overload(verb, strict=False, jit_options=options)(scope["resolve"])
+    scope = {"find": find_called}
+    exec(f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))", scope)
+    overload(verb, strict=False, jit_options={**OPTIONS, **INNER})(scope["resolve"])
 
-    def implement(cls, inline=False):
+    def implement(cls):
         def register(function):
             source = getattr(function, "py_func", function)  # of one that is compiled already
             check_arguments(declaration, cls, source)
-            check_first(declaration, cls, source, called.get(cls) or inlined.get(cls))
+            check_first(declaration, cls, source, called.get(cls))
             distinguish(cls)
-            code_key.register(cls, declaration.__qualname__, inline, source)
-            (inlined if inline else called)[cls] = source
+            code_key.register(cls, declaration.__qualname__, source)
+            called[cls] = source
             for_python[cls] = from_python if routed else compiled(source)
             return function
 
@@ -210,7 +206,7 @@ def generic(declaration=None, *, from_python=None, required=False):
     verb.implement = implement
     verb.implement_plain = implement_plain
     verb.is_implemented = for_python.__contains__
-    verb.is_compiled_for = lambda cls: cls in called or cls in inlined
+    verb.is_compiled_for = called.__contains__
     return verb
 
 
