@@ -38,7 +38,7 @@ def measure(cls, bandwidth_of, episodes):
     rows = []
     for merge, agent, time in zip(MERGES, agents, spent, strict=True):
         number = agent.number_of_representatives
-        neighbours = float(agent.model.merged.reps.weights.span[1, :number].mean())
+        neighbours = float(agent.model.store.reps.weights.span[1, :number].mean())
         rows.append({
             "agent": cls, "merge distance": merge, "bandwidth": bandwidth_of(merge), "representatives": number,
             "neighbours": neighbours, "ms per episode": time / (episodes // 4) * 1e3,

@@ -98,9 +98,9 @@ def full_run(K):
 
 def largest_difference(ours, K):
     """max |V - V of a full plan| over the next states of our plan, and the share of those values below the cap."""
-    samples, L = ours.model.samples, np.array(LIPSCHITZ)
+    samples, L = ours.model.store, np.array(LIPSCHITZ)
     arrays = arrays_for(K)
-    for t in range(int(ours.model.planned[0])):
+    for t in range(int(ours.model.plan.clock[1])):
         h, a, _ = samples.labels[:, t]
         add(*arrays, h, a, samples.states[0, t], samples.states[1, t], samples.reward[t], H)
     plan_time, _ = seconds(lambda: full_plan(*arrays, L, H))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from from_python import callable_from_python
+from kernelrl.bonuses import Simplified
 from kernelrl.geometry import buckets as module
 from kernelrl.geometry.buckets import NARROW, WIDTH, new_buckets
 from kernelrl.geometry.kernels import resolve_kernel
@@ -41,14 +42,9 @@ def make_settings(kernel: Any, metric: Any, d: int, **changes: Any) -> Settings:
         "actions": LISTS,
         "beta": BETA,
         "inverse_sigma2": 1 / SIGMA**2,
-        "kernel": kernel.code,
-        "power": kernel.power,
         "reach": kernel.reach(BETA * 2.0**-79) * SIGMA,
-        "compact": math.isfinite(kernel.support),
-        "bonus": 0,
-        "bonus_scale": 0.3,
-        "bonus_root": 1.0,
-        "bonus_count": 1.0,
+        "kernel": kernel.compiled(),
+        "promises": False,
         "stationary": True,
         "interpolate": True,
         "lipschitz": np.array([4.0, 2.0, 1.0, 0.0]),
@@ -56,7 +52,9 @@ def make_settings(kernel: Any, metric: Any, d: int, **changes: Any) -> Settings:
         "units": units_of(0.0, 1.0),
         "space": resolve_metric(metric).space(low, high),
     }
-    return Settings.of(**{**given, **changes})
+    given |= changes
+    problem = SimpleNamespace(**{name: given[name] for name in ("beta", "horizon", "stationary", "lipschitz")})
+    return Settings.of(**{"bonus": Simplified().compiled(0.3, problem), **given})
 
 
 class Pool:

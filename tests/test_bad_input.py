@@ -114,7 +114,7 @@ def test_rounding_to_single_precision_is_no_mistake():
     agent.start(gym.spaces.Box(low, high, (1,), np.float64), gym.spaces.Discrete(2), 2, seed=0)
     for bound in (np.float32(low), np.float32(high), low - 1e-9, high + 1e-9):
         agent.observe([bound], 0, 0.0, [bound], 0)
-    seen = agent.model.samples.states[:, :4, 0]
+    seen = agent.model.store.states[:, :4, 0]
     assert seen.min() == low and seen.max() == high
     other = kernel()
     other.start(gym.spaces.Box(np.float32(low), np.float32(high), (1,)), gym.spaces.Discrete(2), 2, seed=0)

@@ -192,11 +192,11 @@ def test_compiling_is_announced(capsys):
     """Before the pause, once, and with the reason."""
     notice = CompileNotice()
     notice.on_start(Started(perform, "euclidean"))
-    assert capsys.readouterr().err == "Compiling KernelExact (once; the result is kept) …\n"
+    assert capsys.readouterr().err == "Compiling KernelModel (once; the result is kept) …\n"
     notice.on_start(Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
     assert capsys.readouterr().err == ""
     notice.on_start(Started(perform, around))  # a user's function is kept as well
-    assert capsys.readouterr().err == "Compiling KernelExact (once; the result is kept) …\n"
+    assert capsys.readouterr().err == "Compiling KernelModel (once; the result is kept) …\n"
     notice.on_start(Started(perform, overloaded))
     assert "(in each process again, since it uses difference, a function)" in capsys.readouterr().err
 

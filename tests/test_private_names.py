@@ -17,8 +17,9 @@ EXCEPTIONS = {
     ("jit/code_cache.py", "_rebuild"): "how it is made code again",
     ("jit/code_cache.py", "_cache"): "where numba looks for kept code,",
     ("jit/compile.py", "_cache"): "the same",
+    ("jit/handles.py", "_numba_type_"): "where numba looks for the type of an object",
     (
-        "episodes/adapter.py",
+        "envs/wrapping.py",
         "_max_episode_steps",
     ): "Gymnasium's TimeLimit tells it only if there is a spec",
     (

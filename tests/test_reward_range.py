@@ -125,9 +125,9 @@ def test_what_is_planned_is_as_if_the_range_had_been_known(kind, scale):
     if "doubling" not in PLANNING[kind][1].values():
         given.begin_episode()
     else:  # it plans when it must, and a widened one must
-        given.model.plans[0] = 0
+        given.model.plan.clock[0] = 0
         given.begin_episode()
-        auto.model.plans[0] = 0
+        auto.model.plan.clock[0] = 0
         auto.begin_episode()
     for h in range(H):
         for name in ("counts", "bonuses", "q_values", "values"):

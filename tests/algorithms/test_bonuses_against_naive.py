@@ -168,4 +168,4 @@ def test_save_and_continue(greedy, merge, tmp_path):
                     told.observe(states[h], 0, 0.5, states[h + 1], h)
                 told.end_episode()
             told.begin_episode()
-    assert again.model.settings.progress.tolist() == agent.model.settings.progress.tolist()
+    assert again.model.settings.bonus.progress.tolist() == agent.model.settings.bonus.progress.tolist()

@@ -8,7 +8,10 @@ from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
 from kernelrl.geometry.buckets import WIDTH
-from kernelrl.planning.deployed import deployed_action, new_deployed, plan_deployed
+from kernelrl.planning import full as module
+from kernelrl.planning.full import InPieces, new_full
+from kernelrl.planning.reading import read_q
+from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores import samples as samples_module
 from kernelrl.stores.samples import grow_samples, new_samples, sample_room
 from naive import kernels, metrics
@@ -21,7 +24,11 @@ append_sample = callable_from_python(samples_module.append_sample)
 H, A = 4, 3
 
 
-def planned(stationary, transitions=150, seed=0, d=2, block=1000):
+def action(deployed, x, h):
+    return int(read_q(deployed, DEPLOYED, x[None], h)[0].argmax())
+
+
+def planned(monkeypatch, stationary, transitions=150, seed=0, d=2, block=1000):
     log = random_log(np.random.default_rng(seed), H=H, A=A, d=d, transitions=transitions, endings=0.4)
     settings = make_settings("gaussian", "euclidean", d, horizon=H, actions=A, stationary=stationary)
     samples = new_samples(d, 16)
@@ -31,45 +38,43 @@ def planned(stationary, transitions=150, seed=0, d=2, block=1000):
             samples = grow_samples(samples, 2 * samples.reward.size)
         append_sample(samples, t.x, t.a, t.r, t.y, t.h, t.terminated)
         naive.observe(*t)
-    deployed = new_deployed(settings, samples, np.zeros(d), np.ones(d), 0.3)
-    number = len(log.transitions)
-    assert samples.number[0] == number == deployed.slot.size
-    for h in range(H - 1, 0, -1):
-        for first in range(0, number, block):
-            plan_deployed(deployed, h, first, min(number, first + block))
+    deployed = new_full(settings, samples, np.zeros(d), np.ones(d), 0.3, False)
+    assert samples.number[0] == len(log.transitions) == deployed.plan.slot.size
+    monkeypatch.setattr(module, "BLOCK", block)
+    InPieces(deployed).plan(DEPLOYED)
     return log, deployed, naive
 
 
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("stationary", [True, False])
-def test_targets_beside_the_samples(stationary, d):
-    log, deployed, naive = planned(stationary, d=d)
+def test_targets_beside_the_samples(stationary, d, monkeypatch):
+    log, deployed, naive = planned(monkeypatch, stationary, d=d)
     for i, t in enumerate(log.transitions):
-        slot = deployed.slot[i]
+        slot = deployed.plan.slot[i]
         for h in range(H) if stationary else [t.h]:
             following = 0.0 if h + 1 == H or t.terminated else naive.q_values([t.y], h + 1)[0].max()
-            found = deployed.G[h if stationary else 0, slot // WIDTH, slot % WIDTH]
+            found = deployed.plan.G[h if stationary else 0, slot // WIDTH, slot % WIDTH]
             assert_allclose(found, t.r + following, rtol=1e-11)
 
 
 @pytest.mark.parametrize("stationary", [True, False])
-def test_actions(stationary):
-    log, deployed, naive = planned(stationary, transitions=400)
+def test_actions(stationary, monkeypatch):
+    log, deployed, naive = planned(monkeypatch, stationary, transitions=400)
     states = np.concatenate([log.states()[:40], np.random.default_rng(1).random((20, 2))])
     taken = set()
     for h in range(H):
         q = naive.q_values(states, h)
         for x, row in zip(states, q, strict=True):
-            a = deployed_action(deployed, x, h)
+            a = action(deployed, x, h)
             assert a in argmax_set(row)
             taken.add(int(a))
     assert taken == set(range(A))  # or the test would see little
 
 
-def test_how_the_work_is_cut_is_of_no_consequence():
-    _, whole, _ = planned(True)
-    _, pieces, _ = planned(True, block=7)
-    assert np.array_equal(whole.G, pieces.G)
+def test_how_the_work_is_cut_is_of_no_consequence(monkeypatch):
+    _, whole, _ = planned(monkeypatch, True)
+    _, pieces, _ = planned(monkeypatch, True, block=7)
+    assert np.array_equal(whole.plan.G, pieces.plan.G)
 
 
 def test_nothing_is_worth_nothing():
@@ -77,8 +82,8 @@ def test_nothing_is_worth_nothing():
     settings = make_settings("gaussian", "euclidean", 1, horizon=1, actions=A)
     samples = new_samples(1, 4)
     for a, r in ((1, 0.0), (2, 0.5)):
-        empty = new_deployed(settings, samples, np.zeros(1), np.ones(1), 0.2)
-        assert deployed_action(empty, np.array([0.5]), 0) == 0
+        empty = new_full(settings, samples, np.zeros(1), np.ones(1), 0.2, False)
+        assert action(empty, np.array([0.5]), 0) == 0
         append_sample(samples, np.array([0.5]), a, r, np.array([0.5]), 0, False)
-    full = new_deployed(settings, samples, np.zeros(1), np.ones(1), 0.2)
-    assert deployed_action(full, np.array([0.5]), 0) == 2
+    full = new_full(settings, samples, np.zeros(1), np.ones(1), 0.2, False)
+    assert action(full, np.array([0.5]), 0) == 2

@@ -7,18 +7,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
-from kernelrl.bonuses import smoothed as bonuses_module
+from kernelrl.bonuses.interface import value
+from kernelrl.bonuses.smoothed import Simplified, bonus_object
 from kernelrl.geometry.buckets import WIDTH
 from kernelrl.stores import estimates as module
 from naive.estimates import simplified_bonus
 from pools import BETA, CASES, LISTS, H, Pool
 
-add_change, add_weights, bonus_at, counts_at, renew_targets, row_sums_at, sums_at, targets_at, weight_between = (
+add_change, add_weights, counts_at, renew_targets, row_sums_at, sums_at, targets_at, weight_between = (
     callable_from_python(getattr(module, name))
     for name in (
         "add_change",
         "add_weights",
-        "bonus_at",
         "counts_at",
         "renew_targets",
         "row_sums_at",
@@ -53,7 +53,7 @@ def test_targets(case, h):
     values = some.rng.random(400)
     G, q = some.spread(values), np.zeros(LISTS)
     for u in some.places():
-        targets_at(some.settings, some.buckets, G, u, h, q)
+        targets_at(some.settings, some.buckets, G, u, h, False, q)
         for which in range(LISTS):
             w = some.weights(u, which)
             C = BETA + w.sum()
@@ -164,7 +164,7 @@ def test_renewing_targets(h):
     counts, sums = BETA + some.rng.random(n), some.rng.random(n)
     C, T, Q = some.spread(counts, 1.0), some.spread(sums), some.spread(np.full(n, old), old)
     touched, lowest = some.rng.random(some.chunks) < 0.5, np.full(some.chunks, old)
-    renew_targets(some.settings, some.buckets, 1, h, C, T, Q, lowest, touched)
+    renew_targets(some.settings, some.buckets, 1, h, C, T, np.zeros((0, 1, 1, 1)), 0, Q, lowest, touched)
     due = (some.which == 1) & touched[some.slots // WIDTH]
     assert due.any() and not due[some.which == 1].all()
     expected = np.where(due, sums / counts + simplified_bonus(counts, H - h, 0.3), old)
@@ -179,13 +179,13 @@ def test_bonus():
     settings = Pool("plane", n=1).settings
     for h in range(H):
         for C in (0.05, 1.0, 37.5):
-            assert bonus_at(settings, h, C) == pytest.approx(
+            assert value(settings.bonus, h, C, 0.0, 0.0) == pytest.approx(
                 float(simplified_bonus(np.array(C), H - h, 0.3)), rel=1e-14
             )
 
 
 def test_resolving_a_bonus():
-    assert bonuses_module.resolve_bonus("simplified") == 0
+    assert bonus_object("simplified") == Simplified()
     for wrong in ("simple", None, 0, ["simplified"]):
         with pytest.raises(ValueError, match=r"^bonus: .* is not known; use one of simplified"):
-            bonuses_module.resolve_bonus(wrong)
+            bonus_object(wrong)

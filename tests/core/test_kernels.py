@@ -10,12 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from from_python import callable_from_python
 from kernelrl.geometry import kernels as module
 from kernelrl.geometry.kernels import Compact, ExponentialPower, Gaussian, Kernel, exp_negative, resolve_kernel
 from naive import kernels as naive
-
-weigh_in_place = callable_from_python(module.weigh_in_place)
 
 KERNELS = {name: (resolve_kernel(name), g) for name, g in naive.BY_NAME.items()}
 for p in (2.5, 3.0, 4.5, 12.0):
@@ -65,7 +62,7 @@ def test_weighing_in_place_is_the_same_function(kernel, g):
     sigma, n = 0.37, GRID.size - 5  # the last five are not to be touched
     squares = (GRID * sigma) ** 2
     weights = squares.copy()
-    weigh_in_place(kernel.code, kernel.power, 1.0 / sigma**2, n, weights)
+    module.weigh_in_place(kernel.compiled(), 1.0 / sigma**2, n, weights)
     assert_allclose(weights[:n], kernel(GRID[:n]), rtol=1e-11, atol=1e-13)
     assert np.array_equal(weights[n:], squares[n:])
 

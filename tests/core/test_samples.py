@@ -64,9 +64,8 @@ def test_settings_have_one_type_each():
             **plain._asdict(),
             "horizon": np.int32(4),
             "beta": 1,
-            "power": np.float32(2),
             "stationary": np.bool_(True),
-            "kernel": np.int64(0),
+            "replan": np.int64(0),
         }
     )
     assert [type(value) for value in cast] == [type(value) for value in plain]

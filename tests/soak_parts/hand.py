@@ -56,7 +56,7 @@ class Player:
         self.log: list[str] = []
 
     def random_space(self, cls: Any) -> Any:
-        rng, discrete = self.rng, cls._takes_discrete
+        rng, discrete = self.rng, cls.takes_discrete
         if discrete and rng.random() < 0.3:
             return gym.spaces.Discrete(int(rng.integers(1, 8)), start=int(rng.integers(-3, 4)))
         shape = ((1,), (2,), (3,), (2, 1), (1, 2))[rng.integers(5)]

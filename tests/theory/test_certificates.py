@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.agents.fitting import next_check
-from kernelrl.agents.guarantees import bounds
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
 from naive.estimates import Data, counts, distances, lipschitz_constants, smoothed, spread
@@ -176,7 +175,7 @@ def compare_bounds(stationary, full, merge, episodes, scale, low=0.0, width=1.0)
     bonus = TheoryBonus(problem, 0.5, None, "corrected" if full else "self-normalised")
     rules, nothing = (L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta), -low / width
     lower, upper = naive_bounds(data, bonus, *rules, states, scale, nothing)
-    found = [bounds(agent._certify(), x) for x in states]
+    found = [agent.certified_bounds().at(x) for x in states]
     assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
     below, above = naive_bounds(data, bonus, *rules, np.array(starts[-32:]), scale, nothing)
     assert_allclose(agent.gap(), width * (above - below).max(), rtol=1e-9)

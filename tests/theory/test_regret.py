@@ -76,7 +76,7 @@ def logged(beta):
         bandwidth=0.1, regularization=beta, lipschitz=10.0, representatives=None, horizon=H, stationary=False
     )
     agent.fit(gym.make("kernelrl/TwinRooms-v0", noise=0.05), K, seed=0, driver="python")
-    samples = agent.model.samples
+    samples = agent.model.store
     n = samples.number[0]
     pairs = np.concatenate([samples.states[0, :n], 1e3 * samples.labels[ACTION, :n, None]], axis=1)
     return pairs.reshape(K, H, 3)

@@ -304,7 +304,7 @@ class KernelAgent(Agent, abstract=True):
         self.check_started()
         check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
         x = self.spaces.check_state("state", state)
-        bounds, u = self._certify(), np.zeros(x.size)
+        bounds, u = self.certified_bounds(), np.zeros(x.size)
         embed(self.model.settings.space, x, u)
         lower, upper = bounds.at(u)
         # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
@@ -335,7 +335,8 @@ class KernelAgent(Agent, abstract=True):
         check_certificate("policy_gap", self.bonus, self.bonus_scale, self.lipschitz)
         return policy_gap(self, as_environment(env), episodes, seed, delta)
 
-    def _certify(self) -> Bounds:
+    def certified_bounds(self) -> Bounds:
+        """Lower and upper bounds on the optimal values, planned from all data; kept until data change."""
         if isinstance(self.lipschitz, tuple) and self._keeping.has_terminated(self.model):
             raise ValueError(
                 "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
@@ -367,7 +368,7 @@ class KernelAgent(Agent, abstract=True):
     def gap(self) -> float:
         """The largest gap between certified bounds at recent start states, in the environment's units."""
         starts, slack = self._keeping.starts(self.model), 2.0 * self.spaces.horizon * STILL
-        return self._certify().widest(starts, slack) * self.rewards.width
+        return self.certified_bounds().widest(starts, slack) * self.rewards.width
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""

@@ -95,8 +95,8 @@ class Coded(NamedTuple):
 
     code: int
     scale: float  # s
-    root: float
-    count: float
+    per_root: float  # factors of 1/√C and of R_h/C in the simplified bonus
+    per_count: float
     beta: float
     horizon: int  # H
     stationary: bool
@@ -127,7 +127,7 @@ def new_coded(code, scale, problem, root=0.0, count=0.0, table=None):
 @inner
 def factors(bonus, h):
     """The factors of 1/√C and of 1/C in the simplified B_h."""
-    return bonus.scale * bonus.root, bonus.scale * bonus.count * np.float64(bonus.horizon - h)
+    return bonus.scale * bonus.per_root, bonus.scale * bonus.per_count * np.float64(bonus.horizon - h)
 
 
 @value.implement(Coded)

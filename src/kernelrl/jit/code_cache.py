@@ -245,6 +245,12 @@ def cache_of(dispatcher):
     return cache if isinstance(cache, CodeCache) else None
 
 
+def why_not_kept(dispatcher, signature):
+    """What keeps the machine code of a compiled function for a signature from being kept; empty if nothing does."""
+    cache = dispatcher._cache
+    return cache.why_not_kept(signature) if isinstance(cache, CodeCache) else "numba's own cache, or none"
+
+
 def adopt(dispatchers, folder):
     """Keep here what a user has numba keep (`cache=True`): numba would miss changes in other files."""
     for dispatcher in dispatchers:

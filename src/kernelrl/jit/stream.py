@@ -43,14 +43,14 @@ def seed_stream(stream: Words, seed: int) -> None:
 def new_stream(seed: int) -> Words:
     """A fresh stream for `seed` (a Python integer of up to 64 bits)."""
     stream = np.empty(4, np.uint64)
-    seed_stream(stream, np.uint64(seed))
+    seed_stream(stream, np.uint64(seed))  # type: ignore[arg-type]
     return stream
 
 
 @compiled
 def episode_seed(seed: int, k: int) -> int:
     """The seed with which episode `k` of a run with `seed` resets its environment: 31 bits, as every library takes."""
-    return np.int64(mix(mix(np.uint64(seed) + GOLDEN) + np.uint64(k) * GOLDEN) >> U33)
+    return np.int64(mix(mix(np.uint64(seed) + GOLDEN) + np.uint64(k) * GOLDEN) >> U33)  # type: ignore[return-value]
 
 
 @compiled
@@ -79,7 +79,7 @@ def uniform(stream: Words) -> float:
 @compiled
 def index_below(stream: Words, n: int) -> int:
     """An integer in 0 … n-1 (the bias of at most n·2^-53 is beyond any test)."""
-    return min(np.int64(uniform(stream) * n), n - 1)
+    return min(np.int64(uniform(stream) * n), n - 1)  # type: ignore[return-value]
 
 
 @compiled

@@ -21,7 +21,7 @@ from kernelrl.envs.making import make_environment
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, time_limit
 from kernelrl.episodes.loop import run_compiled
 from kernelrl.episodes.scripted import Script, play_compiled
-from kernelrl.jit.code_cache import CodeCache
+from kernelrl.jit.code_cache import why_not_kept
 from kernelrl.jit.stream import episode_seed, new_stream
 
 __all__ = ["check_environment"]
@@ -264,7 +264,7 @@ def check_kept(dynamics: Any) -> None:
     driver: Any = run_compiled
     cls = type(dynamics)
     for signature in driver.signatures:
-        kept = not isinstance(driver._cache, CodeCache) or driver._cache.why_not_kept(signature)
+        kept = why_not_kept(driver, signature)
         if getattr(signature[1], "instance_class", None) is cls and kept:
             wrong(
                 f"the machine code of {name_of(cls)} cannot be kept on disk, so that every process compiles it again: "
