@@ -49,9 +49,9 @@ def main():
             agent.env.reseed(command[2])
             answer = {}
         else:
-            start = time.perf_counter()
+            start = time.process_time()
             returns = [agent._run_episode() for _ in range(command[1])]
-            answer = {"seconds": time.perf_counter() - start, "reward": float(np.sum(returns))}
+            answer = {"seconds": time.process_time() - start, "reward": float(np.sum(returns))}
             answer["representatives"] = int(getattr(agent, "M", None) or 0)
         print(json.dumps(answer), file=answers, flush=True)
 

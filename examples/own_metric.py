@@ -10,25 +10,29 @@ minute or so, and again when the function has changed.
 
 import gymnasium as gym
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 import kernelrl as krl
 
+Floats = NDArray[np.float64]
+
 
 @numba.njit
-def apart(x, y):
+def apart(x: Floats, y: Floats) -> float:
     """Euclidean inside a room, and one more across the wall; it must be symmetric and keep the triangle inequality."""
-    distance = ((x[0] - y[0]) ** 2 + (x[1] - y[1]) ** 2) ** 0.5
+    distance: float = ((x[0] - y[0]) ** 2 + (x[1] - y[1]) ** 2) ** 0.5
     return distance if (x[0] < 1.0) == (y[0] < 1.0) else distance + 1.0
 
 
 @numba.njit
-def alike(state, out):
+def alike(state: Floats, out: Floats) -> None:
     """The state of the first room that `state` is like."""
     out[0] = state[0] - 1.0 if state[0] >= 1.0 else state[0]
     out[1] = state[1]
 
 
-def main():
+def main() -> None:
     env = gym.make("kernelrl/TwinRooms-v0")
     for name, metric in (
         ("euclidean", "euclidean"),

@@ -16,6 +16,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 import kernelrl as krl
 from kernelrl.theory import summarise
@@ -24,7 +25,7 @@ from kernelrl.theory.concentration import bernstein_bound, hoeffding_bound
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")  # told apart by the colour-blind
 
 
-def draw_bonuses(out):
+def draw_bonuses(out: Path) -> None:
     """Each bonus at the paper's settings, against the cap."""
     answer = summarise("kernelrl/TwinRooms-v0", 50_000, bandwidth=0.025, stationary=False)
     bonuses = dict(answer["bonuses"])
@@ -39,7 +40,9 @@ def draw_bonuses(out):
     save(figure, out / "theory_bonuses.png")
 
 
-def violations(delta, kind, adversary, paths=4000, steps=400, beta=1.0, seed=0):
+def violations(
+    delta: float, kind: str, adversary: str, paths: int = 4000, steps: int = 400, beta: float = 1.0, seed: int = 0
+) -> float:
     """The share of paths of ±1 that violate a bound at any time."""
     rng = np.random.default_rng(seed)
     S, W, V = np.zeros(paths), np.zeros(paths), np.zeros(paths)
@@ -58,10 +61,10 @@ def violations(delta, kind, adversary, paths=4000, steps=400, beta=1.0, seed=0):
             bound = bernstein_bound(W, V, t, 1.0, beta, delta)
         limit = bound * (W + beta)
         violated |= np.abs(S) > limit
-    return violated.mean()
+    return float(violated.mean())
 
 
-def draw_coverage(out):
+def draw_coverage(out: Path) -> None:
     """How often the two lemmas are violated, against δ."""
     deltas = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
     figure, axes = plt.subplots(figsize=(7, 4.2))
@@ -77,7 +80,7 @@ def draw_coverage(out):
     save(figure, out / "theory_coverage.png")
 
 
-def draw_gap(out, episodes=6000):
+def draw_gap(out: Path, episodes: int = 6000) -> None:
     """The certified interval at Ramp's start."""
     env = gym.make("kernelrl/Ramp-v0")
     figure, axes = plt.subplots(figsize=(7, 4.2))
@@ -111,14 +114,14 @@ def draw_gap(out, episodes=6000):
     save(figure, out / "theory_gap.png")
 
 
-def save(figure, path):
+def save(figure: Figure, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=130)
     plt.close(figure)
     print(path)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     out = parser.parse_args().out

@@ -21,8 +21,7 @@ from kernelrl.episodes.verbs import perform
 from kernelrl.geometry import grid
 from kernelrl.geometry.metrics import LpSpace
 from kernelrl.jit.compile import ROOT, WHERE_COMPILED
-from kernelrl.planning import deployed
-from kernelrl.stores import counts
+from kernelrl.planning import cells, full, reading
 from small_envs import Line
 from user_functions import around, overloaded
 
@@ -31,10 +30,12 @@ pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing 
 ENTRIES = {
     "run_compiled": run_compiled,
     "perform": perform,
-    "fill": deployed.fill,
-    "plan_deployed": deployed.plan_deployed,
-    "deployed_action": deployed.deployed_action,
-    "plan_without_bonus": counts.plan_without_bonus,
+    "fill": full.fill,
+    "targets_part": full.targets_part,
+    "values_part": full.values_part,
+    "fill_q": reading.fill_q,
+    "plan_in_one_go": reading.plan_in_one_go,
+    "plan_cells": cells.plan_in_one_go,
     "cell_of": grid.cell_of,
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.algorithms.ucbvi import queue_all
+from kernelrl.planning.cells import queue_all
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.estimates import argmax_set
 from naive.greedy_ucbvi import NaiveGreedyUCBVI
@@ -205,8 +205,8 @@ def test_the_minimum_lets_no_q_rise(stationary):
         before, risen[minimum] = np.inf, 0
         agent = tabular_ucbvi(stationary=stationary, minimum=minimum)
         for model in in_cells(np.random.default_rng(0), agent, 60):
-            risen[minimum] += int((before < model.Q).sum())
-            before = model.Q.copy()
+            risen[minimum] += int((before < model.plan.Q).sum())
+            before = model.plan.Q.copy()
     assert risen[True] == 0 < risen[False]
 
 
@@ -220,11 +220,11 @@ def test_computing_what_has_changed_is_a_full_plan(stationary, minimum):
     both = (in_cells(np.random.default_rng(0), which, 60) for which in (agent, full))
     for one, other in zip(*both, strict=True):
         for _ in range(2):
-            queue_all(other)
-            computed += int(other.length.sum())
+            queue_all(other.plan, other.store)
+            computed += int(other.plan.length.sum())
             full.begin_episode()
             for name in ("Q", "V", "N"):
-                assert np.array_equal(getattr(one, name), getattr(other, name)), name
+                assert np.array_equal(getattr(one.plan, name), getattr(other.plan, name)), name
     assert computed > 1000
 
 
@@ -249,7 +249,7 @@ def test_more_successors_than_a_block_holds(kind):
     """Chains of blocks, and room that grows."""
     rng = np.random.default_rng(0)
     pair = Pair(kind, 2, 1, bins=40, bonus_scale=0.01)
-    before = pair.agent.model.counts.following.size
+    before = pair.agent.model.store.following.size
     for _ in range(150):
         pair.begin_episode()
         x, y, z = rng.integers(2) / 2, rng.random(), rng.random()
@@ -257,7 +257,7 @@ def test_more_successors_than_a_block_holds(kind):
         pair.observe([y], 0, rng.random(), [z], 1, False)
     pair.begin_episode()
     pair.check(np.linspace(0, 1, 21)[:, None])
-    counts = pair.agent.model.counts
+    counts = pair.agent.model.store
     assert (counts.following >= 0).any() and counts.following.size > before
 
 

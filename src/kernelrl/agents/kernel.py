@@ -37,16 +37,16 @@ from kernelrl.geometry.metrics import embed, resolve_metric
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
+from kernelrl.planning.replan import REPLAN
 from kernelrl.planning.sides import DEPLOYED, LOWER, UPPER
 from kernelrl.stores.samples import Settings, embedded_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
 
-__all__ = ["REPLAN", "KernelAgent"]
+__all__ = ["KernelAgent"]
 
 MOST_SAMPLES = 2.0**20
 MANY_SAMPLES, ALONE = 1000, 0.8  # with so many samples and so many representatives for each, none is near another
-REPLAN = ("episode", "step", "doubling")
 MOVED = 0.05  # weights are computed again when a schedule has moved the bandwidth by more than this fraction
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.checks import as_whole, whole_number
+from kernelrl.episodes.loop import clip_into
 
 __all__ = ["Spaces"]
 
@@ -63,6 +64,11 @@ class Spaces:
         widest = np.maximum(abs(self.low), abs(self.high))
         return np.nan_to_num(np.where(rounded, 2.0 * spacing32(widest), 0))
 
+    @cached_property
+    def bounds(self) -> Floats:
+        """(3, d) the lowest and the highest state, and how far one may lie outside."""
+        return np.array([self.low, self.high, self.slack])
+
     @property
     def dimensions(self) -> int:
         """d, the number of coordinates of a state."""
@@ -106,6 +112,10 @@ class Spaces:
             raise TypeError(f"{name} must be an array of numbers of shape {self.shape}, got {state!r}") from None
         if x.shape != self.shape:
             raise ValueError(f"{name} must have shape {self.shape}, got shape {x.shape}")
+        if not self.discrete:
+            inside = np.empty(self.low.size)
+            if clip_into(x.reshape(-1), self.bounds, inside):
+                return inside
         checked: Floats = self.check_states(x[None], name)[0]
         return checked
 

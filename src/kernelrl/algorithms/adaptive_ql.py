@@ -25,7 +25,8 @@ from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import Baseline
 from kernelrl.algorithms.opt_ql import kept
 from kernelrl.arguments import positive
-from kernelrl.bonuses.counted import Optimism, bonus_at, width_of_adaptive
+from kernelrl.bonuses.counted import Counted, width_of_adaptive
+from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     choose,
     grow,
@@ -60,7 +61,7 @@ class AdaptiveSettings(NamedTuple):
     units: Units
     low: np.ndarray  # (d,)
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
-    optimism: Optimism
+    bonus: Counted
 
 
 class AdaptiveTrees(NamedTuple):
@@ -94,16 +95,16 @@ def check_trees(where, model):
     require((model.balls[:used, VISITS] >= 0.0).all(), f"{where}balls", "visits are negative")
 
 
-def new_adaptive_ql(horizon, actions, units, low, high, optimism, stream):
+def new_adaptive_ql(horizon, actions, units, low, high, bonus, stream):
     """The state before any data, for states in the box [low, high] (d,)."""
     width = high - low
     inverse = np.where(width > 0, 1.0 / np.where(width > 0, width, 1.0), 0.0)
-    settings = AdaptiveSettings(horizon, actions, units, low.copy(), inverse, optimism)
+    settings = AdaptiveSettings(horizon, actions, units, low.copy(), inverse, bonus)
     roots = horizon * actions
     room = roots + 4 * horizon * 2**low.size
     check_memory((room, 3))
     balls = np.zeros((room, 3))
-    balls[:roots, VALUE] = np.repeat(optimism.cap[:-1], actions)
+    balls[:roots, VALUE] = np.repeat(bonus.cap[:-1], actions)
     balls[:roots, ENOUGH] = 1.0
     return AdaptiveTrees(
         settings, stream, np.full(room, -1, np.int32), balls, np.array([roots]), np.zeros((2, low.size), np.int64),
@@ -132,7 +133,7 @@ def rescale_adaptive(model, settings, keep):
         if first >= 0:
             step[first : first + 2**settings.low.size] = step[ball]
     keep = kept(model.settings.units, settings.units, keep)
-    cap, balls = settings.optimism.cap[step], model.balls.copy()
+    cap, balls = settings.bonus.cap[step], model.balls.copy()
     balls[:, VALUE] = cap - keep * (cap - balls[:, VALUE])
     return model._replace(settings=settings, balls=balls)
 
@@ -194,13 +195,13 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     elif h + 1 < H:
         locate(settings, next_state, model.buffer[1])
         values_at(model, model.buffer[1], h + 1, model.scratch)
-        G += min(settings.optimism.cap[h + 1], largest(model.scratch))
+        G += min(settings.bonus.cap[h + 1], largest(model.scratch))
     locate(settings, state, model.buffer[0])
     ball = leaf(model.child, h * settings.actions + action, model.buffer[0])
     n = balls[ball, VISITS] + 1.0
     balls[ball, VISITS] = n
     alpha = (H + 1.0) / (H + n)
-    balls[ball, VALUE] = (1.0 - alpha) * balls[ball, VALUE] + alpha * (G + bonus_at(settings.optimism, h, n))
+    balls[ball, VALUE] = (1.0 - alpha) * balls[ball, VALUE] + alpha * (G + value(settings.bonus, h, n, 0.0, 0.0))
     if n >= balls[ball, ENOUGH]:
         split(model, ball)
 
@@ -215,7 +216,7 @@ def read_q_adaptive(model, state, h, out):
 def read_values_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[0])
     values_at(model, model.buffer[0], h, model.scratch)
-    return min(model.settings.optimism.cap[h], largest(model.scratch))
+    return min(model.settings.bonus.cap[h], largest(model.scratch))
 
 
 @inner
@@ -236,7 +237,7 @@ def read_bonuses_adaptive(model, state, h, out):
     locate(model.settings, state, model.buffer[0])
     visits_at(model, model.buffer[0], h, out)
     for a in range(out.size):
-        out[a] = bonus_at(model.settings.optimism, h, out[a])
+        out[a] = value(model.settings.bonus, h, out[a], 0.0, 0.0)
 
 
 def leaves(model, ball):
@@ -313,8 +314,8 @@ class AdaptiveQL(Baseline):
                 f"observation_space: a ball splits into 2^d, so states may have {MOST_DIMENSIONS} dimensions at most; "
                 f"got {low.size}"
             )
-        optimism = self._optimism(horizon, 1, actions)
-        return new_adaptive_ql(horizon, actions, self.rewards.units, low, high, optimism, stream)
+        bonus = self._counted(horizon, 1, actions)
+        return new_adaptive_ql(horizon, actions, self.rewards.units, low, high, bonus, stream)
 
     def partition(self, step: int, action: int) -> Partition:
         """The balls of a step (from 0) and an action, for plotting."""

@@ -16,9 +16,8 @@ import numpy as np
 
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import CountingAgent, GridAgent
-from kernelrl.algorithms.ucbvi import CountSettings, pool_of
 from kernelrl.arguments import flag
-from kernelrl.bonuses.counted import bonus_at
+from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     choose,
     grow,
@@ -34,25 +33,28 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks
+from kernelrl.planning.cells import targets_of
+from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
     VISITS,
     Counts,
+    CountSettings,
     add_transition,
     blocks_left,
     grow_counts,
     new_counts,
     pair_of,
-    targets,
+    pool_of,
 )
 
-__all__ = ["GreedyUCBVI", "GridGreedyUCBVI", "new_greedy_ucbvi"]
+__all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
 
 
-class GridGreedyUCBVI(NamedTuple):
+class GreedyUCBVIModel(NamedTuple):
     """The state of Greedy-UCBVI."""
 
     settings: CountSettings
-    counts: Counts
+    store: Counts
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
@@ -61,34 +63,26 @@ class GridGreedyUCBVI(NamedTuple):
     best: Annotated[np.ndarray, Field("1", scratch=True)]  # the largest Q then
 
 
-@checks(GridGreedyUCBVI)
+@checks(GreedyUCBVIModel)
 def check_greedy_ucbvi(where, model):
     """Chains of blocks that end."""
-    counts = model.counts
-    check_lists(f"{where}counts.following", counts.first, counts.following[: counts.number[0]])
+    counts = model.store
+    check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[0]])
 
 
-def new_greedy_ucbvi(horizon, actions, stationary, units, grid, optimism, stream):
-    """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, 0, False, units, grid, optimism)
-    counts = new_counts(1 if stationary else horizon, grid.cells, actions, 4 * horizon)
-    V = np.repeat(optimism.cap[:, None], grid.cells, axis=1)
-    return GridGreedyUCBVI(settings, counts, stream, V, np.zeros(actions), np.full(3, -1, np.int64), np.zeros(1))
-
-
-@has_room.implement(GridGreedyUCBVI)
+@has_room.implement(GreedyUCBVIModel)
 def has_room_greedy_ucbvi(model):
-    return blocks_left(model.counts) >= model.settings.horizon
+    return blocks_left(model.store) >= model.settings.horizon
 
 
-@grow.implement_plain(GridGreedyUCBVI)
+@grow.implement_plain(GreedyUCBVIModel)
 def grow_greedy_ucbvi(model):
-    return model._replace(counts=grow_counts(model.counts))
+    return model._replace(store=grow_counts(model.store))
 
 
-@rescaled.implement_plain(GridGreedyUCBVI)
+@rescaled.implement_plain(GreedyUCBVIModel)
 def rescale_greedy_ucbvi(model, settings, keep):
-    cap = settings.optimism.cap[:, None]
+    cap = settings.bonus.cap[:, None]
     model.memo[:] = -1
     return model._replace(settings=settings, V=cap - keep * (cap - model.V))
 
@@ -96,52 +90,52 @@ def rescale_greedy_ucbvi(model, settings, keep):
 @inner
 def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
-    p = pair_of(model.counts, model.settings.actions, pool_of(model.settings, h), x, 0)
+    p = pair_of(model.store, model.settings.actions, pool_of(model.settings, h), x, 0)
     settings = model.settings
-    return targets(model.counts, settings.units, settings.optimism, p, h, model.V[h + 1], q, False)
+    return targets_of(UPPER, settings, model.store, p, h, model.V[h + 1], q, False)
 
 
-@choose.implement(GridGreedyUCBVI, inline=True)
+@choose.implement(GreedyUCBVIModel, inline=True)
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
-    model.memo[0], model.memo[1], model.memo[2] = x, h, model.counts.number[1]
+    model.memo[0], model.memo[1], model.memo[2] = x, h, model.store.number[1]
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(GridGreedyUCBVI, inline=True)
+@observe.implement(GreedyUCBVIModel, inline=True)
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
-    settings, memo, counts = model.settings, model.memo, model.counts
+    settings, memo, counts = model.settings, model.memo, model.store
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
     if not (memo[0] == x and memo[1] == h and memo[2] == counts.number[1]):  # `choose` has not computed it
         model.best[0] = targets_at(model, x, h, model.scratch)
     model.V[h, x] = min(model.V[h, x], model.best[0])
-    add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated)
+    add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated)
 
 
-@read_q.implement(GridGreedyUCBVI)
+@read_q.implement(GreedyUCBVIModel)
 def read_q_greedy_ucbvi(model, state, h, out):
     targets_at(model, cell_of(model.settings.grid, state), h, out)
 
 
-@read_values.implement(GridGreedyUCBVI)
+@read_values.implement(GreedyUCBVIModel)
 def read_values_greedy_ucbvi(model, state, h):
     return model.V[h, cell_of(model.settings.grid, state)]
 
 
-@read_counts.implement(GridGreedyUCBVI)
+@read_counts.implement(GreedyUCBVIModel)
 def read_counts_greedy_ucbvi(model, state, h, out):
-    x, counts = cell_of(model.settings.grid, state), model.counts
+    x, counts = cell_of(model.settings.grid, state), model.store
     for a in range(out.size):
         out[a] = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
 
 
-@read_bonuses.implement(GridGreedyUCBVI)
+@read_bonuses.implement(GreedyUCBVIModel)
 def read_bonuses_greedy_ucbvi(model, state, h, out):
-    x, counts = cell_of(model.settings.grid, state), model.counts
+    x, counts = cell_of(model.settings.grid, state), model.store
     for a in range(out.size):
         n = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
-        out[a] = bonus_at(model.settings.optimism, h, n)
+        out[a] = value(model.settings.bonus, h, n, 0.0, 0.0)
 
 
 class GreedyUCBVI(CountingAgent):
@@ -163,5 +157,9 @@ class GreedyUCBVI(CountingAgent):
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Tables of nothing but optimism."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
-        optimism = self._optimism(horizon, grid.cells, actions)
-        return new_greedy_ucbvi(horizon, actions, self.stationary, self.rewards.units, grid, optimism, stream)
+        bonus = self._counted(horizon, grid.cells, actions)
+        settings = CountSettings(horizon, actions, self.stationary, 0, False, self.rewards.units, grid, bonus)
+        store = new_counts(1 if self.stationary else horizon, grid.cells, actions, 4 * horizon)
+        V = np.repeat(bonus.cap[:, None], grid.cells, axis=1)
+        memo = np.full(3, -1, np.int64)
+        return GreedyUCBVIModel(settings, store, stream, V, np.zeros(actions), memo, np.zeros(1))

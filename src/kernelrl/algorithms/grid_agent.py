@@ -10,10 +10,10 @@ import numpy.typing as npt
 from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.spaces import Spaces
 from kernelrl.arguments import one_of, positive, whole_number
-from kernelrl.bonuses.counted import BONUSES, Optimism, new_optimism, width_of_ucbvi
+from kernelrl.bonuses.counted import BONUSES, Counted, new_counted, width_of_ucbvi
 from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
-from kernelrl.stores.counts import plan_without_bonus
+from kernelrl.planning.cells import deployed_q
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
 
@@ -45,10 +45,10 @@ class Baseline(Agent, abstract=True):
         """The factor w of 1/√N in the Hoeffding bonus (see `kernelrl.bonuses.counted`)."""
         raise NotImplementedError
 
-    def _optimism(self, horizon: int, cells: int, actions: int) -> Optimism:
+    def _counted(self, horizon: int, cells: int, actions: int) -> Counted:
         width = self._hoeffding_width(horizon, cells, actions) if self.bonus == "hoeffding" else 0.0
-        optimism: Optimism = new_optimism(horizon, self.bonus, self.bonus_scale, width)
-        return optimism
+        bonus: Counted = new_counted(horizon, self.bonus, self.bonus_scale, width)
+        return bonus
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) visits of the cells that hold `states` (n, d)."""
@@ -92,11 +92,9 @@ class CountingAgent(GridAgent, abstract=True):
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus."""
-        counts, V, settings = self.model.counts, self.model.V, self.model.settings
+        counts, settings = self.model.store, self.model.settings
         number = int(counts.number[1])
         if self._deployed is None or self._deployed[0] != number:
-            Q = np.zeros((self.spaces.horizon, V.shape[1], self.spaces.actions))
-            plan_without_bonus(counts, settings.units, np.zeros_like(V), Q)
-            self._deployed = number, Q
+            self._deployed = number, deployed_q(settings, counts)
         cells = [int(cell_of(settings.grid, x)) for x in states]
         return np.asarray(self._deployed[1][step, cells].argmax(axis=1), np.int64)

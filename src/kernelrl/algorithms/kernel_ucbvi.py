@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from kernelrl.agents.checks import one_of
-from kernelrl.agents.kernel import REPLAN, KernelAgent
+from kernelrl.agents.kernel import KernelAgent
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
@@ -50,14 +50,13 @@ from kernelrl.planning.interface import (
     receive,
     renew,
 )
+from kernelrl.planning.replan import DOUBLING, EACH_STEP, REPLAN
 from kernelrl.planning.sides import UPPER
 from kernelrl.planning.smoothed import Smoothed, new_smoothed
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["KernelModel", "KernelUCBVI"]
-
-EACH_EPISODE, EACH_STEP, DOUBLING = range(len(REPLAN))
 
 
 class KernelModel(NamedTuple):

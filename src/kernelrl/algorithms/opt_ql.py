@@ -19,7 +19,8 @@ import numpy as np
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import GridAgent
 from kernelrl.arguments import one_of
-from kernelrl.bonuses.counted import Optimism, bonus_at, width_of_optql
+from kernelrl.bonuses.counted import Counted, width_of_optql
+from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     choose,
     largest,
@@ -46,7 +47,7 @@ class OptQLSettings(NamedTuple):
     after: bool  # the bonus comes after the update
     units: Units
     grid: Grid
-    optimism: Optimism
+    bonus: Counted
 
 
 class GridOptQL(NamedTuple):
@@ -59,12 +60,12 @@ class GridOptQL(NamedTuple):
     E: Annotated[np.ndarray, Field("steps cells actions")]  # Q without the bonus; empty if the bonus is in the target
 
 
-def new_opt_ql(horizon, actions, after, units, grid, optimism, stream):
+def new_opt_ql(horizon, actions, after, units, grid, bonus, stream):
     """The state before any data."""
-    settings = OptQLSettings(horizon, after, units, grid, optimism)
+    settings = OptQLSettings(horizon, after, units, grid, bonus)
     shape = (horizon, grid.cells, actions)
     Q = np.empty(shape)
-    Q[:] = optimism.cap[:-1, None, None]
+    Q[:] = bonus.cap[:-1, None, None]
     return GridOptQL(settings, stream, np.zeros(shape), Q, np.zeros(shape if after else (0, 0, 0)))
 
 
@@ -76,19 +77,19 @@ def kept(old, new, keep):
 @rescaled.implement_plain(GridOptQL)
 def rescale_opt_ql(model, settings, keep):
     keep = kept(model.settings.units, settings.units, keep)
-    cap = settings.optimism.cap[:-1, None, None]
+    cap = settings.bonus.cap[:-1, None, None]
     if not settings.after:
         return model._replace(settings=settings, Q=cap - keep * (cap - model.Q))
     E = cap - keep * (cap - model.E)
-    N, optimism = np.maximum(model.N, 1.0), settings.optimism
-    bonus = optimism.root / np.sqrt(N) + optimism.share[:, None, None] / N
-    return model._replace(settings=settings, E=E, Q=np.where(model.N > 0.0, E + bonus, model.Q))
+    N, bonus = np.maximum(model.N, 1.0), settings.bonus
+    B = bonus.root / np.sqrt(N) + bonus.share[:, None, None] / N
+    return model._replace(settings=settings, E=E, Q=np.where(model.N > 0.0, E + B, model.Q))
 
 
 @inner
 def value_of(model, x, h):
     """V_h at cell `x`."""
-    return min(model.settings.optimism.cap[h], largest(model.Q[h, x]))
+    return min(model.settings.bonus.cap[h], largest(model.Q[h, x]))
 
 
 @choose.implement(GridOptQL, inline=True)
@@ -107,12 +108,12 @@ def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
         G += value_of(model, cell_of(settings.grid, next_state), h + 1)
     n = model.N[h, x, action] + 1.0
     model.N[h, x, action] = n
-    alpha, bonus = (H + 1.0) / (H + n), bonus_at(settings.optimism, h, n)
+    alpha, B = (H + 1.0) / (H + n), value(settings.bonus, h, n, 0.0, 0.0)
     if settings.after:
         model.E[h, x, action] = (1.0 - alpha) * model.E[h, x, action] + alpha * G
-        model.Q[h, x, action] = model.E[h, x, action] + bonus
+        model.Q[h, x, action] = model.E[h, x, action] + B
     else:
-        model.Q[h, x, action] = (1.0 - alpha) * model.Q[h, x, action] + alpha * (G + bonus)
+        model.Q[h, x, action] = (1.0 - alpha) * model.Q[h, x, action] + alpha * (G + B)
 
 
 @read_q.implement(GridOptQL)
@@ -138,7 +139,7 @@ def read_counts_opt_ql(model, state, h, out):
 def read_bonuses_opt_ql(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
-        out[a] = bonus_at(model.settings.optimism, h, model.N[h, x, a])
+        out[a] = value(model.settings.bonus, h, model.N[h, x, a], 0.0, 0.0)
 
 
 class OptQL(GridAgent):
@@ -173,6 +174,6 @@ class OptQL(GridAgent):
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Tables of nothing but optimism."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
-        optimism = self._optimism(horizon, grid.cells, actions)
+        bonus = self._counted(horizon, grid.cells, actions)
         after = self.bonus_place == "after"
-        return new_opt_ql(horizon, actions, after, self.rewards.units, grid, optimism, stream)
+        return new_opt_ql(horizon, actions, after, self.rewards.units, grid, bonus, stream)

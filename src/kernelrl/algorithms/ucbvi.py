@@ -4,7 +4,7 @@ Backwards in h, with V_H = 0, at every cell x visited so far
 
     Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)),   V_h(x) = min(cap_h, max_a Q_h(x, a))
 
-A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `core.optimism` for caps and
+A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `core.bonus` for caps and
 bonuses). The plan is made in `begin_episode` from all data before it ("episode"), also after each transition ("step"),
 or only when the visits of the pair just observed have reached twice what they were in the last plan ("doubling"; so on
 a pair's first visit). Choices and read-outs, counts included, are those of the last plan.
@@ -31,7 +31,7 @@ import numpy as np
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import CountingAgent, GridAgent
 from kernelrl.arguments import flag, one_of
-from kernelrl.bonuses.counted import Optimism, bonus_at
+from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
@@ -46,113 +46,68 @@ from kernelrl.episodes.verbs import (
     read_values,
     rescaled,
 )
-from kernelrl.geometry.grid import Grid, cell_of
+from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks, require
+from kernelrl.planning.backward import backward
+from kernelrl.planning.cells import Cells, enqueue, new_cells, queue_all, untried
 from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
+from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
-    BLOCK,
     VISITS,
     Counts,
+    CountSettings,
     add_transition,
     blocks_left,
     grow_counts,
     new_counts,
     pair_of,
+    pool_of,
     tally,
-    targets,
-    untried,
 )
-from kernelrl.stores.units import Units
 
-__all__ = ["UCBVI", "CountSettings", "GridUCBVI", "new_ucbvi", "pool_of", "queue_all"]
-
-
-class CountSettings(NamedTuple):
-    """The hyper-parameters of the algorithms that count; made by their `new_…` only."""
-
-    horizon: int  # H
-    actions: int  # A
-    stationary: bool
-    replan: int
-    minimum: bool
-    units: Units
-    grid: Grid
-    optimism: Optimism
+__all__ = ["UCBVI", "UCBVIModel"]
 
 
-class GridUCBVI(NamedTuple):
+class UCBVIModel(NamedTuple):
     """The state of UCBVI."""
 
     settings: CountSettings
-    counts: Counts
+    store: Counts
+    plan: Cells
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
-    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
-    N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
     plans: Annotated[np.ndarray, Field("1", np.int64)]  # number of plans
-    # first block of the cells from which a cell was reached, or -1
-    origins: Annotated[np.ndarray, Field("pools X", np.int32, index="counts.blocks", none=True)]
-    queued: Annotated[np.ndarray, Field("H X", np.bool_)]  # whether a cell is in the queue
-    queue: Annotated[np.ndarray, Field("H X+1", np.uint32, index="X")]  # cells to compute again; the last is scratch
-    length: Annotated[np.ndarray, Field("H", np.int64, most="X")]  # how many
 
 
-@checks(GridUCBVI)
+@checks(UCBVIModel)
 def check_ucbvi(where, model):
     """Chains of blocks that end, and queues of the cells that are marked as queued, each once."""
-    counts = model.counts
-    first = np.concatenate([counts.first, model.origins.reshape(-1)])
-    check_lists(f"{where}counts.following", first, counts.following[: counts.number[0]])
-    for h, n in enumerate(model.length):
-        same = np.array_equal(np.sort(model.queue[h, :n]), np.flatnonzero(model.queued[h]))
-        require(same, f"{where}queue", "it is not the cells that are marked as queued")
+    counts, plan = model.store, model.plan
+    first = np.concatenate([counts.first, plan.origins.reshape(-1)])
+    check_lists(f"{where}store.following", first, counts.following[: counts.number[0]])
+    for h, n in enumerate(plan.length):
+        same = np.array_equal(np.sort(plan.queue[h, :n]), np.flatnonzero(plan.queued[h]))
+        require(same, f"{where}plan.queue", "it is not the cells that are marked as queued")
 
 
-def new_ucbvi(horizon, actions, stationary, replan, minimum, units, grid, optimism, stream):
-    """The state before any data."""
-    settings = CountSettings(horizon, actions, stationary, replan, minimum, units, grid, optimism)
-    X, pools = grid.cells, 1 if stationary else horizon
-    Q = np.empty((horizon, X, actions))
-    Q[:] = untried(optimism)[:, None, None]
-    V = np.repeat(optimism.cap[:, None], X, axis=1)
-    return GridUCBVI(
-        settings, new_counts(pools, X, actions, 4 * horizon), stream, Q, V, np.zeros((pools, X, actions)),
-        np.zeros(1, np.int64), np.full((pools, X), -1, np.int32),
-        np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
-    )  # fmt: skip
-
-
-@has_room.implement(GridUCBVI)
+@has_room.implement(UCBVIModel)
 def has_room_ucbvi(model):
     # A transition takes a block for its successor and one for the way back, at most.
-    return blocks_left(model.counts) >= 2 * model.settings.horizon
+    return blocks_left(model.store) >= 2 * model.settings.horizon
 
 
-@grow.implement_plain(GridUCBVI)
+@grow.implement_plain(UCBVIModel)
 def grow_ucbvi(model):
-    return model._replace(counts=grow_counts(model.counts))
+    return model._replace(store=grow_counts(model.store))
 
 
-def queue_all(model):
-    """Have the next plan compute every visited cell."""
-    counts, pools = model.counts, model.N.shape[0]
-    for h in range(model.settings.horizon):
-        pool = min(h, pools - 1)
-        cells = counts.cells[pool, : counts.visited[pool]]
-        model.queue[h, : cells.size] = cells
-        model.queued[h] = False
-        model.queued[h, cells] = True
-        model.length[h] = cells.size
-
-
-@rescaled.implement_plain(GridUCBVI)
+@rescaled.implement_plain(UCBVIModel)
 def rescale_ucbvi(model, settings, keep):
-    model = model._replace(settings=settings)
+    model, plan = model._replace(settings=settings), model.plan
     if settings.minimum:  # what bounds the next plan; a pair not tried in the last one has the same Q in all units
-        cap = settings.optimism.cap[:-1, None, None]
-        model.Q[:] = np.where(model.N > 0, cap - keep * (cap - model.Q), model.Q)
-    queue_all(model)
+        cap = settings.bonus.cap[:-1, None, None]
+        plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
+    queue_all(plan, model.store)
     plans, model.plans[0] = int(model.plans[0]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
     model.plans[0] = plans + 1
@@ -160,113 +115,64 @@ def rescale_ucbvi(model, settings, keep):
 
 
 @inner
-def pool_of(settings, h):
-    """The pool of data that step `h` uses."""
-    return 0 if settings.stationary else h
-
-
-@inner
-def enqueue(queued, queue, n, x):
-    """Put cell `x` into the queue of length `n` unless it is there; return the new length."""
-    queue[n] = x  # without a branch, since that could not be foreseen
-    n += not queued[x]
-    queued[x] = True
-    return n
-
-
-@inner
-def enqueue_list(counts, queued, queue, n, b):
-    """The same with all cells in the blocks from `b` on."""
-    while b >= 0:
-        for j in range(BLOCK):
-            n = enqueue(queued, queue, n, counts.successor[b, j])
-        b = np.int64(counts.following[b])
-    return n
-
-
-@inner
-def plan_step(model, h):
-    """Q_h and V_h at the cells in the queue."""
-    settings, counts, pool = model.settings, model.counts, pool_of(model.settings, h)
-    for i in range(model.length[h]):
-        x = np.int64(model.queue[h, i])
-        model.queued[h, x] = False
-        p = pair_of(counts, settings.actions, pool, x, 0)
-        V, Q = model.V[h + 1], model.Q[h, x]
-        best = targets(counts, settings.units, settings.optimism, p, h, V, Q, settings.minimum)
-        value = min(settings.optimism.cap[h], best)
-        if value != model.V[h, x]:
-            model.V[h, x] = value
-            if h > 0:
-                b = np.int64(model.origins[pool_of(settings, h - 1), x])
-                n = model.length[h - 1]
-                model.length[h - 1] = enqueue_list(counts, model.queued[h - 1], model.queue[h - 1], n, b)
-        if pool == h:  # once for each pool
-            for a in range(settings.actions):
-                model.N[pool, x, a] = counts.pairs[p + a, VISITS]
-    model.length[h] = 0
-
-
-@inner
-def plan(model):
+def renew(model):
     """Plan on all data."""
-    for h in range(model.settings.horizon - 1, -1, -1):
-        plan_step(model, h)
+    backward(model.plan, model.settings, model.store, UPPER)
     model.plans[0] += 1
 
 
-@begin_episode.implement(GridUCBVI)
+@begin_episode.implement(UCBVIModel)
 def begin_ucbvi(model):
     if model.settings.replan != DOUBLING or model.plans[0] == 0:
-        plan(model)
+        renew(model)
 
 
-@choose.implement(GridUCBVI, inline=True)
+@choose.implement(UCBVIModel)
 def choose_ucbvi(model, state, h):
-    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
+    return pick_largest(model.plan.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
-@observe.implement(GridUCBVI)
+@observe.implement(UCBVIModel)
 def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
-    settings, counts = model.settings, model.counts
+    settings, counts, plan = model.settings, model.store, model.plan
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
-    if add_transition(counts, settings.actions, settings.optimism.root, pool, x, action, reward, y, terminated):
-        tally(counts, model.origins[pool], y, x)
+    if add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated):
+        tally(counts, plan.origins[pool], y, x)
     first, last = (0, settings.horizon) if settings.stationary else (h, h + 1)
     for step in range(first, last):
-        model.length[step] = enqueue(model.queued[step], model.queue[step], model.length[step], x)
+        plan.length[step] = enqueue(plan.queued[step], plan.queue[step], plan.length[step], x)
     if settings.replan == EACH_EPISODE:
         return
     n = counts.pairs[pair_of(counts, settings.actions, pool, x, action), VISITS]
-    if settings.replan == EACH_STEP or n >= 2.0 * model.N[pool, x, action]:
-        plan(model)
+    if settings.replan == EACH_STEP or n >= 2.0 * plan.N[pool, x, action]:
+        renew(model)
 
 
-@read_q.implement(GridUCBVI)
+@read_q.implement(UCBVIModel)
 def read_q_ucbvi(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
-        out[a] = model.Q[h, x, a]
+        out[a] = model.plan.Q[h, x, a]
 
 
-@read_values.implement(GridUCBVI)
+@read_values.implement(UCBVIModel)
 def read_values_ucbvi(model, state, h):
-    q = model.Q[h, cell_of(model.settings.grid, state)]
-    return min(model.settings.optimism.cap[h], largest(q))
+    q = model.plan.Q[h, cell_of(model.settings.grid, state)]
+    return min(model.settings.bonus.cap[h], largest(q))
 
 
-@read_counts.implement(GridUCBVI)
+@read_counts.implement(UCBVIModel)
 def read_counts_ucbvi(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
-        out[a] = model.N[pool_of(model.settings, h), x, a]
+        out[a] = model.plan.N[pool_of(model.settings, h), x, a]
 
 
-@read_bonuses.implement(GridUCBVI)
+@read_bonuses.implement(UCBVIModel)
 def read_bonuses_ucbvi(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
-        out[a] = bonus_at(model.settings.optimism, h, model.N[pool_of(model.settings, h), x, a])
+        out[a] = value(model.settings.bonus, h, model.plan.N[pool_of(model.settings, h), x, a], 0.0, 0.0)
 
 
 class UCBVI(CountingAgent):
@@ -303,8 +209,10 @@ class UCBVI(CountingAgent):
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Tables of nothing but optimism."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
-        optimism = self._optimism(horizon, grid.cells, actions)
-        replan = REPLAN.index(self.replan)
-        return new_ucbvi(
-            horizon, actions, self.stationary, replan, self.minimum, self.rewards.units, grid, optimism, stream
-        )
+        bonus, pools = self._counted(horizon, grid.cells, actions), 1 if self.stationary else horizon
+        settings = CountSettings(
+            horizon, actions, self.stationary, REPLAN.index(self.replan), self.minimum, self.rewards.units, grid, bonus
+        )  # fmt: skip
+        plan = new_cells(horizon, grid.cells, actions, pools, untried(bonus), bonus.cap)
+        store = new_counts(pools, grid.cells, actions, 4 * horizon)
+        return UCBVIModel(settings, store, plan, stream, np.zeros(1, np.int64))

@@ -20,13 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.jit.compile import inner
+from kernelrl.bonuses.interface import value
 
 __all__ = [
     "BONUSES",
-    "Optimism",
-    "bonus_at",
-    "new_optimism",
+    "Counted",
+    "new_counted",
     "width_of_adaptive",
     "width_of_optql",
     "width_of_ucbvi",
@@ -35,26 +34,25 @@ __all__ = [
 BONUSES = ("simplified", "hoeffding")
 
 
-class Optimism(NamedTuple):
-    """Caps and bonuses by step; made by `new_optimism` only."""
+class Counted(NamedTuple):
+    """Caps and bonuses by step; made by `new_counted` only."""
 
     cap: np.ndarray  # (H+1,) with cap_H = 0
     root: float
     share: np.ndarray  # (H,)
 
 
-def new_optimism(horizon, bonus, scale, width):
+def new_counted(horizon, bonus, scale, width):
     """The caps and the bonus of that name; `width` is w, for "hoeffding" only."""
     cap = np.arange(horizon, -1, -1.0)
     root, share = (width * scale, 0.0) if bonus == "hoeffding" else (scale, scale)
-    return Optimism(cap, float(root), share * cap[:-1])
+    return Counted(cap, float(root), share * cap[:-1])
 
 
-@inner
-def bonus_at(optimism, h, n):
-    """B_h of a pair visited `n` times."""
-    N = max(1.0, n)
-    return optimism.root / math.sqrt(N) + optimism.share[h] / N
+@value.implement(Counted)
+def counted_value(bonus, h, C, D, W2):
+    N = max(1.0, C)
+    return bonus.root / math.sqrt(N) + bonus.share[h] / N
 
 
 def width_of_ucbvi(H, X, A, K, delta):

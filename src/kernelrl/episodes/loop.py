@@ -5,14 +5,15 @@ environment as plain Python, with the environment behind a `GymEnvironment`; eit
 functions of the algorithm, so both give the same numbers to the last bit.
 """
 
+import math
 from typing import Any
 
 from kernelrl.envs.interface import advance, reset
 from kernelrl.episodes.verbs import begin_episode, choose, has_room, read_values, turn
-from kernelrl.jit.compile import compiled, in_both
+from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import episode_seed, seed_stream
 
-__all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "run_compiled", "run_episodes"]
+__all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "clip_into", "run_compiled", "run_episodes"]
 
 # What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is no
 # finite number or outside a range that is a promise, a termination where 0 is outside the range.
@@ -21,7 +22,7 @@ FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)
 MOST = 1e99  # a larger reward is taken for a mistake: a range must have a finite width
 
 
-@in_both
+@compiled
 def is_inside(box: Any, x: Any) -> Any:
     """Whether the state `x` (d,) lies in the box from box[0] to box[1]; a NaN does not."""
     for j in range(x.size):
@@ -30,7 +31,21 @@ def is_inside(box: Any, x: Any) -> Any:
     return True
 
 
-@in_both
+@compiled
+def clip_into(state: Any, bounds: Any, out: Any) -> Any:
+    """Write `state` (d,), clipped, into `out`; False if it is outside by more than the slack, or no number.
+
+    `bounds` (3, d) has the lowest and the highest state and the slack.
+    """
+    for j in range(out.size):
+        low, high, slack = bounds[0, j], bounds[1, j], bounds[2, j]
+        if not low - slack <= state[j] <= high + slack or math.isinf(state[j]):
+            return False
+        out[j] = min(max(state[j], low), high)
+    return True
+
+
+@compiled
 def fault_of(reward: Any, terminated: Any, y: Any, box: Any, limits: Any) -> Any:
     """What is wrong with a transition."""
     if not is_inside(box, y):

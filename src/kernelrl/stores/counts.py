@@ -15,28 +15,45 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from kernelrl.bonuses.counted import Counted
 from kernelrl.geometry.buckets import check_memory, lengthen, more
-from kernelrl.jit.compile import SUMS, compiled, inner
+from kernelrl.geometry.grid import Grid
+from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
-from kernelrl.stores.units import after_end, mapped_sum
+from kernelrl.stores.units import Units, mapped_sum
 
 __all__ = [
     "BLOCK",
+    "INVERSE",
     "VISITS",
+    "WIDTH",
+    "CountSettings",
     "Counts",
     "add_transition",
     "blocks_left",
     "grow_counts",
     "new_counts",
     "pair_of",
-    "plan_without_bonus",
+    "pool_of",
     "tally",
-    "targets",
-    "untried",
+    "total_of",
 ]
 
 BLOCK = 8
 VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
+
+
+class CountSettings(NamedTuple):
+    """The hyper-parameters of the algorithms that count."""
+
+    horizon: int  # H
+    actions: int  # A
+    stationary: bool
+    replan: int
+    minimum: bool
+    units: Units
+    grid: Grid
+    bonus: Counted
 
 
 class Counts(NamedTuple):
@@ -44,12 +61,12 @@ class Counts(NamedTuple):
 
     pairs: Annotated[np.ndarray, Field("Pairs 5")]  # n, sum of rewards (raw), 1/n, root/√n, terminations
     # first block of successors, or -1
-    first: Annotated[np.ndarray, Field("Pairs", np.int32, index="blocks", none=True)]
-    successor: Annotated[np.ndarray, Field("blocks 8", np.uint32, index="X")]  # y
-    times: Annotated[np.ndarray, Field("blocks 8", least=0, fill=0)]  # n(y)
+    first: Annotated[np.ndarray, Field("Pairs", np.int32, index="Blocks", none=True)]
+    successor: Annotated[np.ndarray, Field("Blocks 8", np.uint32, index="X")]  # y
+    times: Annotated[np.ndarray, Field("Blocks 8", least=0, fill=0)]  # n(y)
     # next block of the same pair, or -1
-    following: Annotated[np.ndarray, Field("blocks", np.int32, index="blocks", none=True, fill=-1)]
-    number: Annotated[np.ndarray, Rows(Field("", counts="blocks"), Field(""))]  # blocks in use; transitions
+    following: Annotated[np.ndarray, Field("Blocks", np.int32, index="Blocks", none=True, fill=-1)]
+    number: Annotated[np.ndarray, Rows(Field("", counts="Blocks"), Field(""))]  # blocks in use; transitions
     cells: Annotated[np.ndarray, Field("pools X", np.int32, index="X")]  # cells visited, in order of their first visit
     visited: Annotated[np.ndarray, Field("pools", np.int64, most="X")]  # how many
 
@@ -90,6 +107,12 @@ def grow_counts(counts):
 def blocks_left(counts):
     """How many more successors surely fit."""
     return counts.following.size - counts.number[0]
+
+
+@inner
+def pool_of(settings, h):
+    """The pool of data that step `h` uses."""
+    return 0 if settings.stationary else h
 
 
 @inner
@@ -164,53 +187,9 @@ def expected(counts, b, V):
     return total
 
 
-def untried(optimism):
-    """Q_h (H,) of a pair never tried. Nothing is known of it, so it is B_h(0), but no less than the cap."""
-    return np.maximum(optimism.cap[:-1], optimism.root + optimism.share)
-
-
 @inner
 def total_of(counts, units, p, after, V):
     """Σ m(r) + Σ V over the samples of pair `p`, for V (X,); a termination is worth `after`."""
     pair = counts.pairs[p]
     collected = mapped_sum(units, pair[REWARD], pair[VISITS]) + after * pair[ENDED]
     return collected + expected(counts, np.int64(counts.first[p]), V)
-
-
-@inner
-def targets(counts, units, optimism, p, h, V, q, minimum):
-    """r̂ + P̂V + B_h of the pairs p, p+1, … of one cell into `q` (A,), for V (X,); return the largest.
-
-    With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
-    """
-    share, after = optimism.share[h], after_end(units, optimism.share.size, h)
-    best = 0.0
-    for a in range(q.size):
-        pair = counts.pairs[p + a]
-        if pair[VISITS] == 0.0:
-            q[a] = max(optimism.cap[h], optimism.root + share)
-        else:
-            total = total_of(counts, units, p + a, after, V)
-            target = total * pair[INVERSE] + (pair[WIDTH] + share * pair[INVERSE])
-            q[a] = min(q[a], target) if minimum else target
-        best = max(best, q[a])
-    return best
-
-
-@compiled
-def plan_without_bonus(counts, units, V, Q):
-    """Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h, into Q (H, X, A) and V (H+1, X), both zero before: the policy to deploy.
-
-    A pair never tried counts 0, the least there can be.
-    """
-    H, actions = Q.shape[0], Q.shape[2]
-    for h in range(H - 1, -1, -1):
-        pool = min(h, counts.visited.size - 1)  # one pool or one a step
-        after = after_end(units, H, h)
-        for i in range(counts.visited[pool]):
-            x = np.int64(counts.cells[pool, i])
-            for a in range(actions):
-                p = pair_of(counts, actions, pool, x, a)
-                if counts.pairs[p, VISITS] > 0.0:
-                    Q[h, x, a] = total_of(counts, units, p, after, V[h + 1]) * counts.pairs[p, INVERSE]
-                    V[h, x] = max(V[h, x], Q[h, x, a])
