@@ -1,62 +1,60 @@
 """How long a user waits: importing, and the first finished episode with an empty and with a filled compile cache.
 
-Every figure is the wall-clock time of a process of its own; the best of several, but for the cold start.
+Processor time of a process of its own, since machines are shared; the best of three, but for cold starts. With a
+commit, that version is measured in the same run:
 
-    python benchmarks/startup.py
+    python benchmarks/startup.py [--before COMMIT]
 """
 
-import os
-import subprocess
-import sys
+import argparse
 import tempfile
-import time
 
 from _common import report
+from _versions import run, versions
 
+IMPORT = "import time; import {what}; print(time.process_time())"
 EPISODE = """
-import gymnasium as gym, kernelrl as krl
-agent = krl.{agent}(bandwidth=0.025, representatives=None, lipschitz=10.0)
-agent.fit(gym.make("kernelrl/TwinRooms-v0"), 1, seed=0, driver="{driver}", progress=False)
+import time, warnings, gymnasium as gym, kernelrl as krl
+warnings.simplefilter("ignore")
+agent = krl.{agent}(bandwidth=0.025, reward_range=(0, 1), **{options})
+agent.fit(gym.make("kernelrl/TwinRooms-v0"), 1, seed=0, progress=False)
+print(time.process_time())
 """
+EXACT = {"representatives": None, "lipschitz": 10.0}
+AGENTS = {
+    "Kernel-UCBVI, representatives": ("KernelUCBVI", {}),
+    "Kernel-UCBVI, exact": ("KernelUCBVI", EXACT),
+    "Greedy-Kernel-UCBVI, representatives": ("GreedyKernelUCBVI", {}),
+    "Greedy-Kernel-UCBVI, exact": ("GreedyKernelUCBVI", EXACT),
+}
 
 
-def wait(code, cache, times=3):
-    """The shortest wall-clock time of `python -c code`."""
-    environment = {**os.environ, "XDG_CACHE_HOME": cache}
-    measured = []
-    for _ in range(times):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
-        measured.append(time.perf_counter() - start)
-    return min(measured)
+def measure(source):
+    """Processor seconds by what was done."""
+    found = {}
+    with tempfile.TemporaryDirectory() as shared:
+        for what in ("numpy", "numba", "gymnasium", "kernelrl"):
+            found[f"import {what}"] = min(run(IMPORT.format(what=what), source, shared) for _ in range(3))
+    for name, (agent, options) in AGENTS.items():
+        with tempfile.TemporaryDirectory() as cache:
+            code = EPISODE.format(agent=agent, options=options)
+            found[f"{name}: first episode, cold"] = run(code, source, cache)
+            found[f"{name}: first episode, from the cache"] = min(run(code, source, cache) for _ in range(3))
+    return found
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", help="a commit to compare with")
+    with versions(parser.parse_args().before) as sources:
+        measured = {name: measure(source) for name, source in sources.items()}
     rows = []
-    with tempfile.TemporaryDirectory() as cache:
-        for label, code in (
-            ("python -c pass", "pass"),
-            ("import numpy", "import numpy"),
-            ("import numba", "import numba"),
-            ("import gymnasium", "import gymnasium"),
-            ("import kernelrl", "import kernelrl"),
-            ("import kernelrl, name an agent", "import kernelrl; kernelrl.KernelUCBVI"),
-        ):
-            rows.append({"what": label, "seconds": wait(code, cache), "cache": "–"})
-        for agent in ("GreedyKernelUCBVI", "KernelUCBVI"):
-            for driver in ("compiled", "python"):
-                code = EPISODE.format(agent=agent, driver=driver)
-                what = f"{agent}: first episode, {driver} driver"
-                cold = "empty" if driver == "compiled" else "has the other driver's"
-                rows.append({"what": what, "seconds": wait(code, cache, 1), "cache": cold})
-                rows.append({"what": what, "seconds": wait(code, cache), "cache": "filled"})
-    warm = max(row["seconds"] for row in rows if row["cache"] == "filled")
-    importing = next(row["seconds"] for row in rows if row["what"] == "import kernelrl")
-    notes = [
-        f"longest warm start: {warm:.2f} s (aim: 2 s on an idle core)",
-        f"import kernelrl: {importing:.2f} s (aim: 1 s on an idle core)",
-    ]
-    report("startup", "What a user waits for", rows, notes)
+    for what, seconds in measured["now"].items():
+        row = {"what": what, "seconds": seconds}
+        if "before" in measured:
+            row |= {"before": measured["before"][what], "now/before": seconds / measured["before"][what]}
+        rows.append(row)
+    report("startup", "What a user waits for, processor seconds", rows)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.bonuses.smoothed import Full, Joint, bonus_object
+from kernelrl.bonuses.smoothed import bonus_object
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.planning.interface import Planned
@@ -48,10 +48,10 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
     if lipschitz is None:
         raise ValueError(
             f"lipschitz: the bonus {name} needs Lipschitz constants; give lipschitz=(λ_r, λ_p)"
-            + (" or L_h" if isinstance(chosen, Joint) else "")
+            + (" or L_h" if not chosen.needs_rates else "")
         )
-    if isinstance(chosen, Full) and not isinstance(lipschitz, tuple):
-        raise ValueError("lipschitz: the bonus Full needs λ_r and λ_p themselves; give lipschitz=(λ_r, λ_p)")
+    if chosen.needs_rates and not isinstance(lipschitz, tuple):
+        raise ValueError(f"lipschitz: the bonus {name} needs λ_r and λ_p themselves; give lipschitz=(λ_r, λ_p)")
     if not (isinstance(metric, Lp) or (isinstance(metric, Folded) and metric.map in SHIPPED_FOLDS)):
         raise ValueError(
             f"metric: the bonus {name} needs covering numbers, which are not known for a metric of your own; use "
@@ -67,7 +67,7 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
 def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> None:
     """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
     chosen = bonus_object(bonus)
-    if not chosen.promises or (isinstance(chosen, Full) and chosen.reward_term == "printed"):
+    if not chosen.certifies:
         raise ValueError(
             f"{name}: the bonus {bonus!r} gives no certificate; make the agent with bonus=krl.bonuses.Joint(delta)"
         )

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.spaces import Spaces
 from kernelrl.arguments import one_of, positive, whole_number
-from kernelrl.bonuses.counted import BONUSES, Counted, new_counted, width_of_ucbvi
+from kernelrl.bonuses.counted import BONUSES, Counted, has_width, new_counted, width_of_ucbvi
 from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
+from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import deployed_q
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
@@ -36,7 +37,7 @@ class Baseline(Agent, abstract=True):
         if self.delta >= 1:
             raise ValueError(f"delta must be a probability of failure between 0 and 1, such as 0.05; got {delta!r}")
         self.total_episodes = None if total_episodes is None else whole_number("total_episodes", total_episodes, 1)
-        if bonus == "hoeffding" and total_episodes is None:
+        if has_width(bonus) and total_episodes is None:
             raise ValueError(
                 'total_episodes: bonus="hoeffding" depends on how many episodes will be played; give total_episodes=…'
             )
@@ -46,7 +47,7 @@ class Baseline(Agent, abstract=True):
         raise NotImplementedError
 
     def _counted(self, horizon: int, cells: int, actions: int) -> Counted:
-        width = self._hoeffding_width(horizon, cells, actions) if self.bonus == "hoeffding" else 0.0
+        width = self._hoeffding_width(horizon, cells, actions) if has_width(self.bonus) else 0.0
         bonus: Counted = new_counted(horizon, self.bonus, self.bonus_scale, width)
         return bonus
 
@@ -96,5 +97,6 @@ class CountingAgent(GridAgent, abstract=True):
         number = int(counts.number[1])
         if self._deployed is None or self._deployed[0] != number:
             self._deployed = number, deployed_q(settings, counts)
-        cells = [int(cell_of(settings.grid, x)) for x in states]
+        grid = hand_over(settings.grid)
+        cells = [int(cell_of(grid, x)) for x in states]
         return np.asarray(self._deployed[1][step, cells].argmax(axis=1), np.int64)

@@ -25,6 +25,7 @@ from kernelrl.bonuses.interface import value
 __all__ = [
     "BONUSES",
     "Counted",
+    "has_width",
     "new_counted",
     "width_of_adaptive",
     "width_of_optql",
@@ -32,6 +33,11 @@ __all__ = [
 ]
 
 BONUSES = ("simplified", "hoeffding")
+
+
+def has_width(bonus):
+    """Whether the bonus of that name is that of the algorithm's analysis, with a w of its own."""
+    return bonus == "hoeffding"
 
 
 class Counted(NamedTuple):
@@ -45,7 +51,7 @@ class Counted(NamedTuple):
 def new_counted(horizon, bonus, scale, width):
     """The caps and the bonus of that name; `width` is w, for "hoeffding" only."""
     cap = np.arange(horizon, -1, -1.0)
-    root, share = (width * scale, 0.0) if bonus == "hoeffding" else (scale, scale)
+    root, share = (width * scale, 0.0) if has_width(bonus) else (scale, scale)
     return Counted(cap, float(root), share * cap[:-1])
 
 

@@ -30,6 +30,13 @@ class Bonus:
     """Whether optimistic values hold with high probability."""
     needs_moments = False
     """Whether B depends on Σwρ and Σw² besides C."""
+    needs_rates = False
+    """Whether B depends on λ_r and λ_p themselves, and not only on L_h."""
+
+    @property
+    def certifies(self):
+        """Whether bounds follow from B."""
+        return self.promises
 
     def compiled(self, scale: float, problem: Any) -> Any:
         """The bonus as compiled code has it: a NamedTuple for which `krl.bonuses.value` is implemented.
@@ -77,6 +84,7 @@ class Full(Bonus):
     """
 
     promises = True
+    needs_rates = True
 
     delta: float = 0.05
     episodes: int | None = None
@@ -90,6 +98,11 @@ class Full(Bonus):
     def compiled(self, scale: float, problem: Any) -> Any:
         """As compiled code has it."""
         return new_coded(FULL, scale, problem, table=problem.full_table(self.delta, self.episodes, self.reward_term))
+
+    @property
+    def certifies(self):
+        """Not as it is printed: its bias may be too small."""
+        return self.reward_term == "corrected"
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def fades_at(kernel: Any, share: Any) -> Any:
     return math.inf
 
 
-class Coded(NamedTuple):
+class CodedKernel(NamedTuple):
     """A kernel of this package in compiled code: one class for all, so that code compiled for one serves all."""
 
     code: int
@@ -169,22 +169,22 @@ class Coded(NamedTuple):
     compact: bool
 
 
-@weight.implement(Coded)
+@weight.implement(CodedKernel)
 def coded_weight(kernel, z2):
     return kernel_weight(kernel.code, kernel.power, z2)
 
 
-@is_gaussian.implement(Coded)
+@is_gaussian.implement(CodedKernel)
 def coded_is_gaussian(kernel):
     return kernel.code == GAUSSIAN
 
 
-@fades_at.implement(Coded)
+@fades_at.implement(CodedKernel)
 def coded_fades_at(kernel, share):
     return math.inf if kernel.compact else (-2.0 * math.log(share)) ** (1.0 / kernel.power)
 
 
-@weigh_in_place.implement(Coded)
+@weigh_in_place.implement(CodedKernel)
 def coded_weigh_in_place(kernel, inverse_sigma2, n, squares):
     if kernel.code == GAUSSIAN:
         factor = -0.5 * inverse_sigma2
@@ -220,7 +220,7 @@ class Kernel:
 
     def compiled(self) -> Any:
         """The kernel as compiled code has it: a NamedTuple for which `weight` is implemented."""
-        return Coded(self.code, float(self.power), math.isfinite(self.support))
+        return CodedKernel(self.code, float(self.power), math.isfinite(self.support))
 
     @property
     def g4(self) -> float:

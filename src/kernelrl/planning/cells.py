@@ -24,12 +24,13 @@ from kernelrl.planning.sides import DEPLOYED, clip, explores
 from kernelrl.stores.counts import BLOCK, INVERSE, VISITS, WIDTH, pair_of, pool_of, total_of
 from kernelrl.stores.units import after_end
 
-__all__ = ["Cells", "deployed_q", "enqueue", "new_cells", "queue_all", "targets_of", "untried"]
+__all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
 
 
 class Cells(NamedTuple):
     """A plan on cells."""
 
+    clock: Annotated[np.ndarray, Field("1", np.int64)]  # PLANS made
     Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
@@ -43,7 +44,7 @@ class Cells(NamedTuple):
 def new_cells(horizon, X, actions, pools, Q, V):
     """No plan yet: Q_h (H,) of a pair never tried and V_h (H+1,) of a cell never visited."""
     return Cells(
-        np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
+        np.zeros(1, np.int64), np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
         np.zeros((pools, X, actions)), np.full((pools, X), -1, np.int32),
         np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
     )  # fmt: skip
@@ -85,7 +86,7 @@ def enqueue_list(counts, queued, queue, n, b):
 
 
 @inner
-def targets_of(side, settings, counts, p, h, V, q, minimum):
+def cell_row(side, settings, counts, p, h, V, q, minimum):
     """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
 
     With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
@@ -112,7 +113,7 @@ def cell_targets(plan, settings, store, side, h):
     for i in range(plan.length[h]):
         x = np.int64(plan.queue[h, i])
         p = pair_of(store, settings.actions, pool, x, 0)
-        targets_of(side, settings, store, p, h, plan.V[h + 1], plan.Q[h, x], minimum)
+        cell_row(side, settings, store, p, h, plan.V[h + 1], plan.Q[h, x], minimum)
         if pool == h:  # once for each pool
             for a in range(settings.actions):
                 plan.N[pool, x, a] = store.pairs[p + a, VISITS]
@@ -137,7 +138,7 @@ def cell_values(plan, settings, store, side, h):
 
 
 @compiled
-def plan_in_one_go(planned, side):
+def plan_cells(planned, side):
     """Plan what is in the queue."""
     backward(planned.plan, planned.settings, planned.store, side)
 
@@ -148,5 +149,5 @@ def deployed_q(settings, counts):
     nothing = np.zeros(settings.horizon + 1)
     plan = new_cells(settings.horizon, X, settings.actions, pools, nothing[:-1], nothing)
     queue_all(plan, counts)
-    plan_in_one_go(hand_over(Planned(plan, settings, counts)), DEPLOYED)
+    plan_cells(hand_over(Planned(plan, settings, counts)), DEPLOYED)
     return plan.Q
