@@ -311,7 +311,7 @@ def test_unknown_agent(saved, tmp_path):
 
 def test_missing_array(saved, tmp_path):
     path = rewritten(saved, tmp_path / "partial.krl", drop="store.reward")
-    with pytest.raises(ValueError, match=r"path: .*partial\.krl is damaged: .*samples\.reward"):
+    with pytest.raises(ValueError, match=r"path: .*partial\.krl is damaged: .*store\.reward"):
         krl.load(path)
 
 
@@ -327,13 +327,13 @@ def test_missing_array(saved, tmp_path):
 )
 def test_array_of_another_type(wrong, why, saved, tmp_path):
     path = rewritten(saved, tmp_path / "partial.krl", replace=("store.reward", wrong))
-    with pytest.raises(ValueError, match=rf"path: .*partial\.krl is damaged: array samples\.reward:? {why}"):
+    with pytest.raises(ValueError, match=rf"path: .*partial\.krl is damaged: array store\.reward:? {why}"):
         krl.load(path)
 
 
 def test_objects_are_not_unpickled(saved, tmp_path):
     path = rewritten(saved, tmp_path / "pickle.krl", replace=("store.reward", np.array([{}], object)))
-    with pytest.raises(ValueError, match=r"path: .*pickle\.krl is damaged: array samples\.reward is not plain numbers"):
+    with pytest.raises(ValueError, match=r"path: .*pickle\.krl is damaged: array store\.reward is not plain numbers"):
         krl.load(path)
 
 
@@ -508,7 +508,7 @@ def test_a_shape_that_its_entry_does_not_have(saved, tmp_path):
             content = old.read(name)
             new.writestr(name, content + b"0" * 8 if name == "store.reward.npy" else content)
     with pytest.raises(
-        ValueError, match=r"lying\.krl is damaged: array samples\.reward of shape .* takes .* bytes, but"
+        ValueError, match=r"lying\.krl is damaged: array store\.reward of shape .* takes .* bytes, but"
     ):
         krl.load(path)
 

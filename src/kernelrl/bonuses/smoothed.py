@@ -34,7 +34,7 @@ class Bonus:
     """Whether B depends on λ_r and λ_p themselves, and not only on L_h."""
 
     @property
-    def certifies(self):
+    def certifies(self) -> bool:
         """Whether bounds follow from B."""
         return self.promises
 
@@ -100,7 +100,7 @@ class Full(Bonus):
         return new_coded(FULL, scale, problem, table=problem.full_table(self.delta, self.episodes, self.reward_term))
 
     @property
-    def certifies(self):
+    def certifies(self) -> bool:
         """Not as it is printed: its bias may be too small."""
         return self.reward_term == "corrected"
 
