@@ -202,7 +202,7 @@ def test_files(cls, data, tmp_path_factory):
 def test_reports(cls, data, tmp_path_factory):
     value = data.draw(OBJECTS[cls])
     agent, kind = agent_with(value)
-    stored = codec.encode_all({name: getattr(agent, name) for name in agent._hyper_parameters})
+    stored = codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters})
     said = codec.text(stored[kind])
     if cls is not user_objects.Anything:  # whose `other` may be of a kind that is not said
         same(codec.decode(kind, parsed(said)), held(value))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
-from kernelrl.agents.registry import AGENTS
+from kernelrl.agents.classes import AGENTS
 from kernelrl.jit.compile import compiled, generic
 
 SPACES = gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(3)

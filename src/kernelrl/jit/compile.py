@@ -232,7 +232,7 @@ def missing(declaration, cls):
     """What to say where a class has no implementation of a verb."""
     name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
     return (
-        f"there is no {name} for {cls.__name__}: write a function of ({arguments}) and put "
+        f"{cls.__name__} does not implement {name}: write a function of ({arguments}) and put "
         f"@{name}.implement({cls.__name__}) above it"
     )
 
