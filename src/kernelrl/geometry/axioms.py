@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["check_axioms", "check_least", "some_states"]
+__all__ = ["Bounds", "Floats", "check_axioms", "check_least", "some_states"]
 
 Floats = npt.NDArray[np.float64]
 Bounds = Floats | Sequence[float]  # (d,)

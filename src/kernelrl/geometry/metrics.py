@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelrl.arguments import positive
-from kernelrl.geometry.axioms import check_axioms, check_least, some_states
+from kernelrl.geometry.axioms import Bounds, Floats, check_axioms, check_least, some_states
 from kernelrl.jit.compile import generic, keep
 
 __all__ = [
     "METRICS",
+    "Bounds",
     "Custom",
     "Folded",
     "Lp",
@@ -44,8 +44,6 @@ __all__ = [
     "squared_distances",
 ]
 
-Floats = npt.NDArray[np.float64]
-Bounds = Floats | Sequence[float]  # (d,)
 UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
 
 
@@ -204,25 +202,23 @@ class Metric:
     def check(self, low: Bounds, high: Bounds) -> None:
         """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
         states, space = some_states(low, high), self.space(low, high)
-        with np.errstate(invalid="ignore"):
-            check_axioms(states, np.sqrt(self._compare(space, states)))
-
-    def _compare(self, space: Any, states: Floats) -> Floats:
-        """(n, n) ρ² between states (n, d); what else the space says of distances must agree with it."""
         n, d = states.shape
-        points, square, gap = np.zeros((n, d, 1)), np.zeros(1), np.zeros((n, n))
+        points, between, gaps, square = np.zeros((n, d, 1)), np.zeros((n, n)), np.zeros((n, n)), np.zeros(1)
         for i in range(n):
-            embed(space, states[i].copy(), points[i, :, 0])
-        box, between = np.array([points[:, :, 0], points[:, :, 0]]), np.zeros((n, n))
+            u = np.zeros(d)
+            embed(space, states[i].copy(), u)
+            points[i, :, 0] = u
+        box = np.array([points[:, :, 0], points[:, :, 0]])  # each point by itself
         for i, j in np.ndindex(n, n):
             u = points[i, :, 0].copy()
             squared_distances(space, points, j, 1, 1, u, square)
-            between[i, j], gap[i, j] = square[0], gap_squared(space, box, j, u)
+            between[i, j], gaps[i, j] = square[0], gap_squared(space, box, j, u)
+        with np.errstate(invalid="ignore"):
+            check_axioms(states, np.sqrt(between))
         if self.bounded:
-            across = abs(points[:, None, :, 0] - points[None, :, :, 0]).max(axis=2, initial=0.0)
-            check_least(states, between, across**2, "a coordinate differs by more, so that `bounded` must be False")
-        check_least(states, between, gap, "gap_squared says that it is more, and must never be above it")
-        return between
+            apart = abs(points[:, None, :, 0] - points[None, :, :, 0]).max(axis=2, initial=0.0)
+            check_least(states, between, apart**2, "a coordinate differs by more, so that `bounded` must be False")
+        check_least(states, between, gaps, "gap_squared says that it is more, and must never be above it")
 
 
 @dataclass(frozen=True)
