@@ -463,7 +463,7 @@ def test_driver(make):
     agent = make()
     with pytest.raises(ValueError, match=r"^driver must be \"auto\", \"python\" or \"compiled\", got 'fast'"):
         agent.fit(make_env(), 3, seed=0, driver="fast")
-    with pytest.raises(ValueError, match=r"^driver: only environments of this package.*driver=\"python\""):
+    with pytest.raises(ValueError, match=r"^driver: only a krl.envs.CompiledEnv.*driver=\"python\""):
         agent.fit(Line(), 3, seed=0, driver="compiled")
     agent.fit(make_env(), 3, seed=1)  # a call that was refused has not started it
 

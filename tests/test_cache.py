@@ -228,7 +228,8 @@ from typing import NamedTuple
 import numba, numpy as np
 import {helper} as elsewhere
 from {helper} import helper
-from kernelrl.geometry.metrics import embed, gap_squared, is_plane
+from kernelrl.episodes.verbs import read_bonuses, read_counts
+from kernelrl.geometry.metrics import embed, is_plane
 GAIN = 2.0
 TABLE = np.array([1.0, 2.0])
 class Mode(IntEnum):
@@ -242,6 +243,9 @@ def is_plane_pair(space, x):
 @embed.implement(Pair)
 def embed_pair(space, x, out):
     out[0] = 1.0
+@read_counts.implement(Pair)
+def read_pair(model, state, h, out):
+    out[0] = 3.0
 @numba.njit(fastmath=False)
 def inside(x):
     return math.sqrt(x) + elsewhere.LIMIT
@@ -265,7 +269,7 @@ EDITS = {
     "function": ("math.sqrt(x)", "math.cos(x)"),
     "option": ("fastmath=False", "fastmath=True"),
     "verb of a class": ("out[0] = 1.0", "out[0] = 2.0"),
-    "which verb": ("@embed.implement", "@gap_squared.implement"),
+    "which verb": ("@read_counts.implement", "@read_bonuses.implement"),
     "field": ("right: float = 0.0", "other: float = 0.0"),
     "default of a field": ("right: float = 0.0", "right: float = 1.0"),
 }

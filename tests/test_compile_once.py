@@ -35,7 +35,7 @@ ENTRIES = {
     "values_part": full.values_part,
     "fill_q": reading.fill_q,
     "plan_in_one_go": reading.plan_in_one_go,
-    "plan_cells": cells.plan_in_one_go,
+    "plan_cells": cells.plan_cells,
     "cell_of": grid.cell_of,
 }
 

@@ -241,7 +241,7 @@ class KnowsTheDriver(Careless):
 
 class ForgetsItsStream(Careless):
     def __getstate__(self):
-        return self.__dict__ | {"_model": self._model._replace(stream=np.ones(4, np.uint64))}
+        return self.__dict__ | {"model": self.model._replace(stream=np.ones(4, np.uint64))}
 
 
 class ActsAnyhow(Careless):
@@ -256,7 +256,7 @@ class ActsFromZero(Careless):
 
 class ChoosesZero(Careless):
     def choose(self, state, step):
-        return int(self._first_action)
+        return int(self.spaces.first_action)
 
 
 class HasNoValues(Careless):
@@ -293,7 +293,7 @@ class CountsRefused(Careless):
         try:
             super().observe(*arguments, **options)
         except (ValueError, TypeError):
-            self.choose(self._low, 0)
+            self.choose(self.spaces.low, 0)
             raise
 
 
@@ -302,7 +302,7 @@ class CountsBroken(Careless):
         try:
             return super().fit(env, episodes, **options)
         except Exception:
-            self.choose(self._low, 0)
+            self.choose(self.spaces.low, 0)
             raise
 
 

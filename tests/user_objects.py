@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import kernelrl as krl
-from kernelrl.geometry.kernels import EXPONENTIAL, CodedKernel
+from kernelrl.geometry.kernels import EXPONENTIAL, KernelWithCode
 from kernelrl.geometry.metrics import LpSpace
 
 
@@ -41,7 +41,7 @@ class Weighted:
 
 @krl.register("kernel", "laplace")
 @dataclass(frozen=True)
-class Laplace(CodedKernel):
+class Laplace(KernelWithCode):
     """exp(-z/2): outside the theory, since it falls too slowly."""
 
     name, code, power = "laplace", EXPONENTIAL, 1.0

@@ -76,8 +76,8 @@ def test_arrays_grow_as_they_fill_up(make, H):
         agent.end_episode()
     agent.begin_episode()
     after = agent.model
-    assert after.samples.number[0] == samples[:, :, 0].size <= after.samples.reward.size
-    for old, new in ((before.S.box, after.S.box), (before.V, after.V)):
+    assert after.store.number[0] == samples[:, :, 0].size <= after.store.reward.size
+    for old, new in ((before.plan.S.box, after.plan.S.box), (before.plan.V, after.plan.V)):
         assert new.size > old.size
     states = rng.random((20, 2))
     distances = np.linalg.norm(states[:, None] - samples[None, :, 1], axis=2)

@@ -14,16 +14,16 @@ from kernelrl.stores import estimates as module
 from naive.estimates import simplified_bonus
 from pools import BETA, CASES, LISTS, H, Pool
 
-add_change, add_weights, counts_at, renew_targets, row_sums_at, sums_at, targets_at, weight_between = (
+add_change, add_weights, list_counts, renew_targets, row_sums_at, sums_at, list_targets, weight_between = (
     callable_from_python(getattr(module, name))
     for name in (
         "add_change",
         "add_weights",
-        "counts_at",
+        "list_counts",
         "renew_targets",
         "row_sums_at",
         "sums_at",
-        "targets_at",
+        "list_targets",
         "weight_between",
     )
 )
@@ -53,7 +53,7 @@ def test_targets(case, h):
     values = some.rng.random(400)
     G, q = some.spread(values), np.zeros(LISTS)
     for u in some.places():
-        targets_at(some.settings, some.buckets, G, u, h, False, q)
+        list_targets(some.settings, some.buckets, G, u, h, False, q)
         for which in range(LISTS):
             w = some.weights(u, which)
             C = BETA + w.sum()
@@ -80,7 +80,7 @@ def test_counts(case, stationary):
     G = some.spread(np.zeros(len(some.points)))
     out = np.zeros(LISTS)
     for u in some.places():
-        counts_at(some.settings, some.buckets, G, u, 0, out)
+        list_counts(some.settings, some.buckets, G, u, 0, out)
         assert_allclose(out, [BETA + some.weights(u, which).sum() for which in range(LISTS)], **TOLERANCE)
 
 
@@ -89,7 +89,7 @@ def test_counts_of_a_later_step():
     u, out = np.array([0.4, 0.6]), np.zeros(1)
     for h in range(LISTS):
         for some, which in ((pooled, 0), (apart, h)):
-            counts_at(some.settings, some.buckets, some.spread(np.zeros(len(some.points))), u, h, out)
+            list_counts(some.settings, some.buckets, some.spread(np.zeros(len(some.points))), u, h, out)
             assert_allclose(out, BETA + some.weights(u, which).sum(), **TOLERANCE)
 
 

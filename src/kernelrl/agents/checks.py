@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernelrl.arguments import as_whole, flag, one_of, positive, whole_number
 from kernelrl.envs.making import make_environment
-from kernelrl.jit.compile import Verb
+from kernelrl.jit.compile import Verb, name_of
 
 __all__ = [
     "as_environment",
@@ -63,7 +63,7 @@ def check_part(made_by: str, part: Any, where: str, verb: Verb) -> None:
     is_tuple, cls = isinstance(part, tuple) and hasattr(part, "_fields"), type(part)
     if is_tuple and verb.is_compiled_for(cls):
         return
-    name = cls.__name__ if is_tuple else "…"
+    name = name_of(cls) if is_tuple else "…"
     raise TypeError(
         f"{made_by} must return a NamedTuple for which {verb.__name__} is implemented, by a function with "
         f"@krl.{where}.{verb.__name__}.implement({name}) above it; got {part!r:.200}"

@@ -23,7 +23,7 @@ from kernelrl.planning.smoothed import ENDED, PENDING, Smoothed, new_smoothed
 from kernelrl.stores.merged import SAMPLES, STARTED, STARTS, new_merged, rebandwidth
 from kernelrl.stores.samples import STEP, TERMINATED, Settings, cell_widths, new_samples
 
-__all__ = ["EverySample", "Representatives"]
+__all__ = ["AtRepresentatives", "EverySample"]
 
 Floats = npt.NDArray[np.float64]
 Box = tuple[Floats, Floats]
@@ -109,7 +109,7 @@ class EverySample:
         self.widths = weights, cones
 
 
-class Representatives:
+class AtRepresentatives:
     """Samples count for representative states."""
 
     def __init__(self, merge: float, limit: int | None, bounded: bool, moments: bool) -> None:

@@ -28,7 +28,7 @@ from kernelrl.agents.guarantees import (
     check_certificate,
     check_order,
 )
-from kernelrl.agents.keeping import EverySample, Representatives, with_room
+from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.spaces import Spaces
 from kernelrl.bonuses.interface import check_before_data, value, with_data_of
 from kernelrl.bonuses.smoothed import bonus_object
@@ -84,9 +84,9 @@ class KernelAgent(Agent, abstract=True):
         resolve_kernel(kernel)
         self._check_combination()
         bounded, moments = self.metric.bounded, bonus_object(bonus).needs_moments
-        self._keeping: EverySample | Representatives = EverySample(bounded, moments)
+        self._keeping: EverySample | AtRepresentatives = EverySample(bounded, moments)
         if self.representatives is not None:
-            self._keeping = Representatives(self.representatives, max_representatives, bounded, moments)
+            self._keeping = AtRepresentatives(self.representatives, max_representatives, bounded, moments)
         self._deployed: tuple[Any, Planned] | None = None
         self._certified: tuple[int, Bounds] | None = None
         self._warned_of_limit = self._warned_of_strangers = False

@@ -33,7 +33,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks
-from kernelrl.planning.cells import targets_of
+from kernelrl.planning.cells import cell_row
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
     VISITS,
@@ -92,7 +92,7 @@ def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.store, model.settings.actions, pool_of(model.settings, h), x, 0)
     settings = model.settings
-    return targets_of(UPPER, settings, model.store, p, h, model.V[h + 1], q, False)
+    return cell_row(UPPER, settings, model.store, p, h, model.V[h + 1], q, False)
 
 
 @choose.implement(GreedyUCBVIModel, inline=True)

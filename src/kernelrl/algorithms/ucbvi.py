@@ -115,7 +115,7 @@ def rescale_ucbvi(model, settings, keep):
 
 
 @inner
-def renew(model):
+def plan_now(model):
     """Plan on all data."""
     backward(model.plan, model.settings, model.store, UPPER)
     model.plans[0] += 1
@@ -124,7 +124,7 @@ def renew(model):
 @begin_episode.implement(UCBVIModel)
 def begin_ucbvi(model):
     if model.settings.replan != DOUBLING or model.plans[0] == 0:
-        renew(model)
+        plan_now(model)
 
 
 @choose.implement(UCBVIModel)
@@ -145,7 +145,7 @@ def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
         return
     n = counts.pairs[pair_of(counts, settings.actions, pool, x, action), VISITS]
     if settings.replan == EACH_STEP or n >= 2.0 * plan.N[pool, x, action]:
-        renew(model)
+        plan_now(model)
 
 
 @read_q.implement(UCBVIModel)

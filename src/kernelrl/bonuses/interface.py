@@ -11,8 +11,8 @@ that `needs_moments`, of Σwρ and Σw² (0 where they are not kept):
 What `count` changes are arrays that are declared (`Annotated[np.ndarray, Field(…)]`) and 0 before any data. They are
 saved with an agent; `before_data` and `with_data_of` take them back to 0 and to another bonus.
 
-All bonuses of this package share one class, `Coded`, and are told apart by a code, in this file and nowhere else: code
-compiled for one serves them all. A bonus of a user's own is a class of its own (docs/extending.md).
+All bonuses of this package share one class, `CodedBonus`, and are told apart by a code, in this file and nowhere else:
+machine code made for one serves them all. A bonus of a user's own is a class of its own (docs/extending.md).
 
     SIMPLIFIED        B = s·(root/√C + count·R_h/C),   R_h = H-h the largest value left at step h
     FULL              B = s·(c0 + c1/√C + c2/C)
@@ -30,7 +30,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.jit.compile import SUMS, generic, inner
+from kernelrl.jit.compile import SUMS, generic, inner, name_of
 from kernelrl.jit.fields import Field, Rows, checks, declared, require
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "JOINT",
     "SELF_NORMALISED",
     "SIMPLIFIED",
-    "Coded",
+    "CodedBonus",
     "add_values",
     "before_data",
     "check_before_data",
@@ -83,7 +83,7 @@ def add_values(bonus: Any, h: int, T: Any, C: Any, inverse: Any, moments: Any, Q
             Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
 
 
-class Coded(NamedTuple):
+class CodedBonus(NamedTuple):
     """A bonus of this package; made by `new_coded` only."""
 
     code: int
@@ -99,7 +99,7 @@ class Coded(NamedTuple):
     progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
 
 
-@checks(Coded)
+@checks(CodedBonus)
 def check_coded(where, bonus):
     """Each step's bonus is in the epoch that its number of samples says."""
     samples, epoch = bonus.progress
@@ -111,7 +111,7 @@ def new_coded(code, scale, problem, root=0.0, count=0.0, table=None):
     """The bonus before any data; `problem` has `beta`, `horizon`, `stationary` and `lipschitz` (H,)."""
     table = np.zeros((0, 0, 3)) if table is None else table
     progress = np.zeros((2, problem.horizon), np.int64)
-    return Coded(
+    return CodedBonus(
         code, float(scale), float(root), float(count), float(problem.beta), problem.horizon, bool(problem.stationary),
         problem.lipschitz, table, progress,
     )  # fmt: skip
@@ -123,7 +123,7 @@ def factors(bonus, h):
     return bonus.scale * bonus.per_root, bonus.scale * bonus.per_count * np.float64(bonus.horizon - h)
 
 
-@value.implement(Coded)
+@value.implement(CodedBonus)
 def coded_value(bonus, h, C, D, W2):
     if bonus.code == SIMPLIFIED:
         by_root, by_count = factors(bonus, h)
@@ -134,7 +134,7 @@ def coded_value(bonus, h, C, D, W2):
     return lower_value(bonus, h, C, D, W2) + bonus.scale * table[j, h, 2] / C
 
 
-@lower_value.implement(Coded)
+@lower_value.implement(CodedBonus)
 def coded_lower_value(bonus, h, C, D, W2):
     j, table = bonus.progress[EPOCH, h], bonus.table
     root = math.sqrt(bonus.beta + W2) if bonus.code == SELF_NORMALISED else math.sqrt(C)
@@ -149,7 +149,7 @@ def add_simplified(T, inverse, by_root, by_count, Q, n):
         Q[i] = (T[i] + by_count) * inverse[0, i] + by_root * inverse[1, i]
 
 
-@add_values.implement(Coded)
+@add_values.implement(CodedBonus)
 def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
     if bonus.code == SIMPLIFIED:
         by_root, by_count = factors(bonus, h)
@@ -163,7 +163,7 @@ def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
             Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
 
 
-@count.implement(Coded)
+@count.implement(CodedBonus)
 def coded_count(bonus, h):
     if bonus.code == SIMPLIFIED:
         return False
@@ -199,7 +199,7 @@ def check_before_data(bonus: Any) -> None:
             check_before_data(part)
         elif field is not None and part.any():
             raise ValueError(
-                f"bonus: {type(bonus).__name__}.{name} is declared, so it is what samples change, and must hold "
+                f"bonus: {name_of(type(bonus))}.{name} is declared, so it is what samples change, and must hold "
                 f"nothing but 0 before any data; got {part!r:.200}"
             )
 

@@ -19,7 +19,7 @@ from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from kernelrl.envs.interface import advance, reset
-from kernelrl.jit.compile import distinguish
+from kernelrl.jit.compile import distinguish, name_of
 from kernelrl.jit.stream import new_stream, seed_stream
 
 __all__ = ["CompiledEnv"]
@@ -151,11 +151,6 @@ def check_verbs(dynamics: Any) -> None:
                 f"{called} lacks the verb {name}: put @krl.envs.{name}.implement({called}) above a "
                 f"function ({arguments}) that is to {result}"
             )
-
-
-def name_of(cls: type) -> str:
-    """What the user called a class."""
-    return cls.__qualname__.rpartition(".")[2]
 
 
 def check_fields(values: Any, name: str) -> None:

@@ -162,7 +162,7 @@ def fades_at(kernel: Any, share: Any) -> Any:
     return math.inf
 
 
-class Coded(NamedTuple):
+class CodedKernel(NamedTuple):
     """A kernel of this package in compiled code: one class for all, so that code compiled for one serves all."""
 
     code: int
@@ -170,22 +170,22 @@ class Coded(NamedTuple):
     compact: bool
 
 
-@weight.implement(Coded)
+@weight.implement(CodedKernel)
 def coded_weight(kernel, z2):
     return kernel_weight(kernel.code, kernel.power, z2)
 
 
-@is_gaussian.implement(Coded)
+@is_gaussian.implement(CodedKernel)
 def coded_is_gaussian(kernel):
     return kernel.code == GAUSSIAN
 
 
-@fades_at.implement(Coded)
+@fades_at.implement(CodedKernel)
 def coded_fades_at(kernel, share):
     return math.inf if kernel.compact else (-2.0 * math.log(share)) ** (1.0 / kernel.power)
 
 
-@weigh_in_place.implement(Coded)
+@weigh_in_place.implement(CodedKernel)
 def coded_weigh_in_place(kernel, inverse_sigma2, n, squares):
     if kernel.code == GAUSSIAN:
         factor = -0.5 * inverse_sigma2
@@ -237,7 +237,7 @@ class Kernel:
         return self.support
 
 
-class CodedKernel(Kernel):
+class KernelWithCode(Kernel):
     """A kernel of this package."""
 
     code: int
@@ -246,7 +246,7 @@ class CodedKernel(Kernel):
 
     def compiled(self) -> Any:
         """As compiled code has it."""
-        return Coded(self.code, float(self.power), math.isfinite(self.support))
+        return CodedKernel(self.code, float(self.power), math.isfinite(self.support))
 
     def reach(self, cut: float) -> float:
         """The z beyond which g(z) < cut."""
@@ -256,7 +256,7 @@ class CodedKernel(Kernel):
 
 
 @dataclass(frozen=True)
-class Gaussian(CodedKernel):
+class Gaussian(KernelWithCode):
     """exp(-z²/2)."""
 
     name, code = "gaussian", GAUSSIAN
@@ -264,7 +264,7 @@ class Gaussian(CodedKernel):
 
 
 @dataclass(frozen=True)
-class ExponentialPower(CodedKernel):
+class ExponentialPower(KernelWithCode):
     """exp(-z^p/2) for p > 2."""
 
     p: float
@@ -297,7 +297,7 @@ class ExponentialPower(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Compact(CodedKernel):
+class Compact(KernelWithCode):
     """(1-z²/25)³ for z < 5: compact support inside the theory."""
 
     name, code, support = "compact", COMPACT, 5.0
@@ -309,7 +309,7 @@ class Compact(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Uniform(CodedKernel):
+class Uniform(KernelWithCode):
     """1 for z ≤ 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "uniform", UNIFORM, False, 1.0
@@ -317,7 +317,7 @@ class Uniform(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Triangular(CodedKernel):
+class Triangular(KernelWithCode):
     """1-z for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "triangular", TRIANGULAR, False, 1.0
@@ -325,7 +325,7 @@ class Triangular(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Epanechnikov(CodedKernel):
+class Epanechnikov(KernelWithCode):
     """1-z² for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "epanechnikov", EPANECHNIKOV, False, 1.0
@@ -333,7 +333,7 @@ class Epanechnikov(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Quartic(CodedKernel):
+class Quartic(KernelWithCode):
     """(1-z²)² for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "quartic", QUARTIC, False, 1.0
@@ -341,7 +341,7 @@ class Quartic(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Triweight(CodedKernel):
+class Triweight(KernelWithCode):
     """(1-z²)³ for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "triweight", TRIWEIGHT, False, 1.0
@@ -349,7 +349,7 @@ class Triweight(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Tricube(CodedKernel):
+class Tricube(KernelWithCode):
     """(1-z³)³ for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "tricube", TRICUBE, False, 1.0
@@ -357,7 +357,7 @@ class Tricube(CodedKernel):
 
 
 @dataclass(frozen=True)
-class Cosine(CodedKernel):
+class Cosine(KernelWithCode):
     """cos(πz/2) for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "cosine", COSINE, False, 1.0

@@ -189,7 +189,7 @@ def find(reps, space, u):
     for j in range(d):
         known = known and memo[j] == u[j]
     if not known:
-        keep(reps, u, search(reps, space, u))
+        keep(reps, u, search_cells(reps, space, u))
     return np.int64(memo[d])
 
 
@@ -203,7 +203,7 @@ def keep(reps, u, found):
 
 
 @inner
-def search(reps, space, u):
+def search_cells(reps, space, u):
     """What `find` finds."""
     grid, best, found = reps.grid, reps.merge * reps.merge, -1
     x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]

@@ -35,6 +35,7 @@ from kernelrl.jit.inner_code import InnerCompiler
 
 __all__ = [
     "SUMS", "Verb", "cache_dir", "compiled", "compiled_as", "distinguish", "generic", "in_both", "inner", "keep",
+    "name_of",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -228,12 +229,17 @@ def distinguish(cls):
         cls.__name__ = f"{name}_{number}"
 
 
+def name_of(cls: type[Any]) -> str:
+    """What the user called a class."""
+    return cls.__qualname__.rpartition(".")[2]
+
+
 def missing(declaration, cls):
     """What to say where a class has no implementation of a verb."""
     name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
     return (
-        f"{cls.__name__} does not implement {name}: write a function of ({arguments}) and put "
-        f"@{name}.implement({cls.__name__}) above it"
+        f"{name_of(cls)} does not implement {name}: write a function of ({arguments}) and put "
+        f"@{name}.implement({name_of(cls)}) above it"
     )
 
 
@@ -242,7 +248,7 @@ def check_arguments(declaration, cls, function):
     wanted, given = (list(inspect.signature(f).parameters) for f in (declaration, function))
     if len(wanted) != len(given):
         raise TypeError(
-            f"{declaration.__name__}.implement({cls.__name__}): {function.__name__} must take {len(wanted)} arguments, "
+            f"{declaration.__name__}.implement({name_of(cls)}): {function.__name__} must take {len(wanted)} arguments, "
             f"({', '.join(wanted)}), got ({', '.join(given)})"
         )
 
@@ -250,7 +256,7 @@ def check_arguments(declaration, cls, function):
 def check_first(declaration, cls, function, before):
     """Refuse to replace an implementation by another: what is compiled in this process would go on with the old one."""
     if before is not None and before.__code__ != function.__code__:
-        name = cls.__name__
+        name = name_of(cls)
         raise TypeError(
             f"{declaration.__name__}.implement({name}): {before.__name__} implements it already, and compiled code may "
             f"be using it; define {name} again, too, before this (in a notebook, run the cell of the class first)"

@@ -24,7 +24,7 @@ from kernelrl.planning.sides import DEPLOYED, clip, explores
 from kernelrl.stores.counts import BLOCK, INVERSE, VISITS, WIDTH, pair_of, pool_of, total_of
 from kernelrl.stores.units import after_end
 
-__all__ = ["Cells", "deployed_q", "enqueue", "new_cells", "queue_all", "targets_of", "untried"]
+__all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
 
 
 class Cells(NamedTuple):
@@ -85,7 +85,7 @@ def enqueue_list(counts, queued, queue, n, b):
 
 
 @inner
-def targets_of(side, settings, counts, p, h, V, q, minimum):
+def cell_row(side, settings, counts, p, h, V, q, minimum):
     """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
 
     With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
@@ -112,7 +112,7 @@ def cell_targets(plan, settings, store, side, h):
     for i in range(plan.length[h]):
         x = np.int64(plan.queue[h, i])
         p = pair_of(store, settings.actions, pool, x, 0)
-        targets_of(side, settings, store, p, h, plan.V[h + 1], plan.Q[h, x], minimum)
+        cell_row(side, settings, store, p, h, plan.V[h + 1], plan.Q[h, x], minimum)
         if pool == h:  # once for each pool
             for a in range(settings.actions):
                 plan.N[pool, x, a] = store.pairs[p + a, VISITS]
@@ -137,7 +137,7 @@ def cell_values(plan, settings, store, side, h):
 
 
 @compiled
-def plan_in_one_go(planned, side):
+def plan_cells(planned, side):
     """Plan what is in the queue."""
     backward(planned.plan, planned.settings, planned.store, side)
 
@@ -148,5 +148,5 @@ def deployed_q(settings, counts):
     nothing = np.zeros(settings.horizon + 1)
     plan = new_cells(settings.horizon, X, settings.actions, pools, nothing[:-1], nothing)
     queue_all(plan, counts)
-    plan_in_one_go(hand_over(Planned(plan, settings, counts)), DEPLOYED)
+    plan_cells(hand_over(Planned(plan, settings, counts)), DEPLOYED)
     return plan.Q

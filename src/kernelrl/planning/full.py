@@ -1,4 +1,4 @@
-"""Full plans on all samples: the policy that an exact agent deploys, and bounds on the optimal values.
+"""FullPlan plans on all samples: the policy that an exact agent deploys, and bounds on the optimal values.
 
 With G_s = r_s + V_{h+1}(y_s) (after a termination what `units` says), C = β + Σw and T = Σw·G,
 
@@ -36,12 +36,12 @@ from kernelrl.stores.samples import (
 )
 from kernelrl.stores.units import mapped
 
-__all__ = ["Full", "InPieces", "new_full"]
+__all__ = ["FullPlan", "InPieces", "new_full"]
 
 BLOCK = 1000  # so many samples are planned between two looks at Ctrl-C
 
 
-class Full(NamedTuple):
+class FullPlan(NamedTuple):
     """The samples with what follows them."""
 
     S: Buckets  # states by pool and action
@@ -61,7 +61,7 @@ def new_full(settings, samples, low, high, cell, moments):
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
     S = new_buckets(pools * A, low, high, cell, chunks=N // WIDTH + min(N, S.ends[0].size) + 1)
-    plan = Full(
+    plan = FullPlan(
         S, np.zeros(N, np.int64), payload(S, rows), payload(S), np.zeros(number_of_chunks(S)), np.zeros(N),
         np.zeros((2 if moments else 0, N)), np.zeros(A), np.zeros(1),
     )  # fmt: skip
@@ -85,7 +85,7 @@ def fill(planned):
 
 
 @inner
-def targets_of(plan, settings, samples, side, h, first, last):
+def sample_targets(plan, settings, samples, side, h, first, last):
     """Q̃_h at the pairs of samples `first` … `last`-1."""
     for t in range(first, last):
         if pool(settings, samples.labels[STEP, t]) != pool(settings, h):
@@ -107,20 +107,20 @@ def targets_of(plan, settings, samples, side, h, first, last):
 
 
 @inner
-def values_of(plan, settings, samples, side, h, first, last):
+def sample_values(plan, settings, samples, side, h, first, last):
     """V_h, h ≥ 1, at the next states of samples `first` … `last`-1, as part of G."""
     for t in range(first, last):
         step, ended = samples.labels[STEP, t], samples.labels[TERMINATED, t] != 0
         if pool(settings, step + 1) != pool(settings, h) or not has_next(settings, step, ended):
             continue
-        read_q(plan, settings, side, samples.states[1, t], h, plan.q)
+        full_q_at(plan, settings, side, samples.states[1, t], h, plan.q)
         value = highest(side, plan.q, settings.horizon - h)
         s, r = plan.slot[t], row(settings, h - 1)
         plan.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, samples.reward[t]) + value
 
 
 @inner
-def read_q(plan, settings, side, u, h, q):
+def full_q_at(plan, settings, side, u, h, q):
     """Q_h(u, ·); where targets are interpolated `h` must be the step that was planned last."""
     for a in range(q.size):
         which = action_list(settings, h, a)
@@ -136,9 +136,9 @@ def read_q(plan, settings, side, u, h, q):
             q[a] = T / C
 
 
-@q_at.implement(Full)
+@q_at.implement(FullPlan)
 def full_q(plan, settings, store, side, x, h, q):
-    read_q(plan, settings, side, x, h, q)
+    full_q_at(plan, settings, side, x, h, q)
 
 
 # -------------------------------------------------------------------------------------------------------- from Python
@@ -146,15 +146,15 @@ def full_q(plan, settings, store, side, x, h, q):
 
 @compiled
 def targets_part(planned, side, h, first, last):
-    """`targets_of` for Python."""
+    """`sample_targets` for Python."""
     if interpolates(side, planned.settings):
-        targets_of(planned.plan, planned.settings, planned.store, side, h, first, last)
+        sample_targets(planned.plan, planned.settings, planned.store, side, h, first, last)
 
 
 @compiled
 def values_part(planned, side, h, first, last):
-    """`values_of` for Python."""
-    values_of(planned.plan, planned.settings, planned.store, side, h, first, last)
+    """`sample_values` for Python."""
+    sample_values(planned.plan, planned.settings, planned.store, side, h, first, last)
 
 
 class InPieces:

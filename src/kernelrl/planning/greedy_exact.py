@@ -34,9 +34,7 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
 from kernelrl.planning.interface import bonuses_at, counts_at, grown, plan_room, q_at
-from kernelrl.stores.estimates import bonuses_at as list_bonuses
-from kernelrl.stores.estimates import counts_at as list_counts
-from kernelrl.stores.estimates import targets_at as list_targets
+from kernelrl.stores.estimates import list_bonuses, list_counts, list_targets
 from kernelrl.stores.samples import (
     action_list,
     append_sample,

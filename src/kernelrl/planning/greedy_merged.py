@@ -98,7 +98,7 @@ def greedy_merged_with_units(values, settings, merged, old, keep):
 
 
 @inner
-def targets_of(values, settings, merged, u, h, q):
+def representative_targets(values, settings, merged, u, h, q):
     """Q̃_h(u, ·) of a representative into `q` (A,)."""
     p = pool(settings, h)
     smooth_row(merged.reps.weights, u, values.W[h], values.T)
@@ -112,7 +112,7 @@ def read_targets(values, settings, merged, x, h, q):
     """Q̃_h(x, ·) into `q` (A,); return the representative of `x`, or -1."""
     u, sums = find(merged.reps, settings.space, x), merged.sums
     if u >= 0:
-        targets_of(values, settings, merged, u, h, q)
+        representative_targets(values, settings, merged, u, h, q)
         return u
     estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[0])
     for a in range(q.size):
@@ -126,7 +126,7 @@ def greedy_merged_targets(values, settings, store, x, h, q):
 
 
 @inner
-def lowest_cone(values, settings, merged, x, h, U):
+def value_from_cones(values, settings, merged, x, h, U):
     """min(R_h, V_h(u) + L_h·ρ(x, u)) over the first `U` representatives; R_h without interpolation."""
     value = np.float64(settings.horizon - h)
     if settings.interpolate:
@@ -143,7 +143,7 @@ def representative(values, settings, merged, x):
     if u == merged.clock[JOINED]:
         join(settings, merged, u)
         for h in range(settings.horizon):
-            values.V[h, u] = lowest_cone(values, settings, merged, x, h, u)
+            values.V[h, u] = value_from_cones(values, settings, merged, x, h, u)
     return u
 
 
@@ -181,7 +181,7 @@ def greedy_merged_learn(values, settings, store, x, action, reward, y, h, termin
         note_start(store, x)
     u = representative(values, settings, store, x)
     if not known:
-        targets_of(values, settings, store, u, h, q)
+        representative_targets(values, settings, store, u, h, q)
         best = q[0]
         for a in range(1, q.size):
             best = max(best, q[a])
@@ -208,7 +208,7 @@ def greedy_merged_value(values, settings, store, x, h):
     u = find(store.reps, settings.space, x)
     if u >= 0:
         return min(np.float64(settings.horizon - h), values.V[h, u] + reading_bias(settings, store, u, x, h))
-    return lowest_cone(values, settings, store, x, h, store.reps.number[0])
+    return value_from_cones(values, settings, store, x, h, store.reps.number[0])
 
 
 @q_at.implement(GreedyMerged)

@@ -46,15 +46,15 @@ from kernelrl.stores.estimates import (
     add_change,
     add_moments,
     add_weights,
+    list_bonuses,
+    list_counts,
+    list_targets,
     moments_at,
     renew_targets,
     row_sums_at,
     sums_at,
-    targets_at,
     weight_between,
 )
-from kernelrl.stores.estimates import bonuses_at as list_bonuses
-from kernelrl.stores.estimates import counts_at as list_counts
 from kernelrl.stores.samples import (
     ACTION,
     STEP,
@@ -328,7 +328,7 @@ def copy_flags(Y, which, touched, fresh):
 
 
 @inner
-def clear(E, which, touched):
+def clear_flags(E, which, touched):
     """Take the flags of list `which` back."""
     for i in range(all_chunks(E, which)):
         touched[found(E, i)] = False
@@ -359,7 +359,7 @@ def go_back(plan, settings, samples, h):
         best_of_actions(plan.Y, pool(settings, h), R, plan.Q, r, plan.V[r], plan.fresh[r])
     for a in range(A):
         which, _ = entry_list(settings, h, a)
-        clear(E, which, plan.touched[r])
+        clear_flags(E, which, plan.touched[r])
 
 
 @renew.implement(Incremental)
@@ -394,7 +394,7 @@ def incremental_has_doubled(plan, settings, store, x, h, a):
 def incremental_q(plan, settings, store, side, x, h, q):
     r = row(settings, h)
     if not settings.interpolate:
-        targets_at(settings, plan.S, plan.G[r], x, h, plan.moments.shape[0] > 0, q)
+        list_targets(settings, plan.S, plan.G[r], x, h, plan.moments.shape[0] > 0, q)
         return
     L, heights, lowest = settings.lipschitz[h], plan.Q[0, r], plan.lowest[r]
     for a in range(settings.actions):

@@ -43,13 +43,13 @@ from kernelrl.stores.merged import (
     after_samples,
     bonus_of,
     capacity_of,
-    clear,
+    clear_weights,
     estimates_elsewhere,
     grow_merged,
     join,
     merged_room,
     note_start,
-    spread,
+    put_weights,
 )
 from kernelrl.stores.samples import has_next, pool
 from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
@@ -288,16 +288,16 @@ def smoothed_has_doubled(plan, settings, store, x, h, a):
     for j in range(start, end):
         C += near.amount[j] * store.N[p, near.index[j], a]
     now = C
-    spread(store, u)
+    put_weights(store, u)
     for t in range(plan.clock[PENDING]):
         if plan.pending[ACTION, t] == a and pool(settings, plan.pending[STEP, t]) == p:
             now += store.of[plan.pending[STATE, t]]
-    clear(store, u)
+    clear_weights(store, u)
     return now >= 2.0 * C
 
 
 @inner
-def read_counts(plan, settings, merged, x, h):
+def find_counts(plan, settings, merged, x, h):
     """C(x, ·) into row 0 of `merged.sums`; the representative of `x`, if it was planned, else -1.
 
     A state that is near a representative not planned yet reads as that one, so `x` may move.
@@ -318,7 +318,7 @@ def smoothed_q(plan, settings, store, side, x, h, q):
     if interpolates(side, settings):
         interpolated_q(plan, settings, store, side, x, h, q)
         return
-    u, sums = read_counts(plan, settings, store, x, h), store.sums
+    u, sums = find_counts(plan, settings, store, x, h), store.sums
     for a in range(q.size):
         if u >= 0:
             q[a] = plan.Q[h, u, a]
@@ -341,13 +341,13 @@ def interpolated_q(plan, settings, merged, side, x, h, q):
 
 @counts_at.implement(Smoothed)
 def smoothed_counts(plan, settings, store, x, h, out):
-    read_counts(plan, settings, store, x, h)
+    find_counts(plan, settings, store, x, h)
     for a in range(out.size):
         out[a] = store.sums[0, a]
 
 
 @bonuses_at.implement(Smoothed)
 def smoothed_bonuses(plan, settings, store, x, h, out):
-    u = read_counts(plan, settings, store, x, h)
+    u = find_counts(plan, settings, store, x, h)
     for a in range(out.size):
         out[a] = bonus_of(settings, store, h, u, a, store.sums[0, a])

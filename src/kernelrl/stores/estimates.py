@@ -39,14 +39,14 @@ __all__ = [
     "add_change",
     "add_moments",
     "add_weights",
-    "bonuses_at",
-    "counts_at",
+    "list_bonuses",
+    "list_counts",
+    "list_targets",
     "moments_at",
     "moments_of_found",
     "renew_targets",
     "row_sums_at",
     "sums_at",
-    "targets_at",
     "weight_between",
 ]
 
@@ -142,7 +142,7 @@ def moments_at(settings, S, which, u):
 
 
 @inner
-def targets_at(settings, S, G, u, h, moments, q):
+def list_targets(settings, S, G, u, h, moments, q):
     """Q̃_h(u, ·) = T/C + B into `q` (A,), for an embedded state; `G` is (chunks, WIDTH)."""
     # All chunks are found before any is worked on, so that memory is asked for early across the actions, too.
     count = 0
@@ -171,14 +171,14 @@ def weight_between(settings, u, v, square):
 
 
 @inner
-def counts_at(settings, S, G, u, h, out):
+def list_counts(settings, S, G, u, h, out):
     """Write C_h(u, ·) into `out` (A,), for an embedded state."""
     for a in range(out.size):
         out[a], _ = sums_at(settings, S, action_list(settings, h, a), u, G)
 
 
 @inner
-def bonuses_at(settings, S, G, u, h, moments, out):
+def list_bonuses(settings, S, G, u, h, moments, out):
     """Write B_h(u, ·) into `out` (A,), for an embedded state."""
     for a in range(out.size):
         which = action_list(settings, h, a)

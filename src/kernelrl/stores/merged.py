@@ -54,17 +54,17 @@ __all__ = [
     "after_samples",
     "bonus_of",
     "capacity_of",
-    "clear",
+    "clear_weights",
     "estimates_elsewhere",
     "grow_merged",
     "join",
     "merged_room",
     "new_merged",
     "note_start",
+    "put_weights",
     "reading_bias",
     "rebandwidth",
     "smooth_row",
-    "spread",
 ]
 
 SAMPLES, JOINED, STARTED = range(3)
@@ -182,8 +182,8 @@ def join_moments(settings, merged, u):
 
 
 @inner
-def spread(merged, u):
-    """Write the weights of the neighbours of `u` into `of`; `clear` removes them."""
+def put_weights(merged, u):
+    """Write the weights of the neighbours of `u` into `of`; `clear_weights` removes them."""
     near = merged.reps.weights
     start, end = list_of(near, u)
     for j in range(start, end):
@@ -191,8 +191,8 @@ def spread(merged, u):
 
 
 @inner
-def clear(merged, u):
-    """Remove what `spread` wrote."""
+def clear_weights(merged, u):
+    """Remove what `put_weights` wrote."""
     near = merged.reps.weights
     start, end = list_of(near, u)
     for j in range(start, end):

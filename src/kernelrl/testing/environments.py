@@ -15,13 +15,14 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
-from kernelrl.envs.compiled import CompiledEnv, name_of
+from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.making import make_environment
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, time_limit
 from kernelrl.episodes.loop import run_compiled
 from kernelrl.episodes.scripted import Script, play_compiled
 from kernelrl.jit.code_cache import why_not_kept
+from kernelrl.jit.compile import name_of
 from kernelrl.jit.stream import episode_seed, new_stream
 
 __all__ = ["check_environment"]
