@@ -136,9 +136,12 @@ def coded_value(bonus, h, C, D, W2):
 
 @lower_value.implement(CodedBonus)
 def coded_lower_value(bonus, h, C, D, W2):
+    if bonus.code == SIMPLIFIED:
+        by_root, _ = factors(bonus, h)
+        return by_root / math.sqrt(C)
     j, table = bonus.progress[EPOCH, h], bonus.table
     root = math.sqrt(bonus.beta + W2) if bonus.code == SELF_NORMALISED else math.sqrt(C)
-    bias = bonus.lipschitz[h] * D if bonus.code >= JOINT else 0.0  # the full bonus has it in the table
+    bias = 0.0 if bonus.code == FULL else bonus.lipschitz[h] * D  # the full bonus has it in the table
     return bonus.scale * (table[j, h, 0] + (table[j, h, 1] * root + bias) / C)
 
 

@@ -28,6 +28,7 @@ from numba.extending import intrinsic, overload
 from kernelrl.jit.compile import compiled, generic
 
 __all__ = [
+    "CLASSES",
     "KERNELS",
     "Compact",
     "Cosine",
@@ -365,7 +366,8 @@ class Cosine(KernelWithCode):
 
 
 OUTSIDE = {cls.name: cls for cls in (Uniform, Triangular, Epanechnikov, Quartic, Triweight, Tricube, Cosine)}
-NAMED = {"gaussian": Gaussian, "compact": Compact, **OUTSIDE}
+CLASSES: dict[str, type[Kernel]] = {cls.name: cls for cls in (Gaussian, ExponentialPower, Compact, *OUTSIDE.values())}
+NAMED = {name: cls for name, cls in CLASSES.items() if cls is not ExponentialPower}  # those without parameters
 KERNELS = tuple(NAMED)
 
 

@@ -28,6 +28,7 @@ from kernelrl.geometry.axioms import Bounds, Floats, check_axioms, check_least, 
 from kernelrl.jit.compile import generic, keep
 
 __all__ = [
+    "CLASSES",
     "METRICS",
     "Bounds",
     "Custom",
@@ -328,6 +329,7 @@ class Custom(Metric):
 
 
 SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package
+CLASSES = {"lp": Lp, "folded": Folded, "custom": Custom}
 METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
 
 
