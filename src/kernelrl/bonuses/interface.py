@@ -168,7 +168,7 @@ def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
 
 @count.implement(CodedBonus)
 def coded_count(bonus, h):
-    if bonus.code == SIMPLIFIED:
+    if bonus.table.shape[0] == 0:  # nothing depends on how many there are
         return False
     progress, changed = bonus.progress, False
     first, last = (0, bonus.horizon - 1) if bonus.stationary else (h, h)
