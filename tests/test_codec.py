@@ -254,7 +254,7 @@ OWN = {
     "bandwidth": user_objects.Halving(0.2, 0.05, 3),
     "metric": user_objects.Weighted((1.0, 4.0)),
     "kernel": user_objects.Laplace(),
-    "bonus": user_objects.Half(0.1),
+    "bonus": user_objects.Half(scale=0.1),
 }
 EXPERIMENT = """
 name = "own"
@@ -307,7 +307,10 @@ def test_an_experiment_with_own_objects(tmp_path):
     curve = SimpleNamespace(label="mine", runs=[SimpleNamespace(path=out / "runs/mine/seed-0")])
     page = tables.hyper_parameters(SimpleNamespace(curves=[curve]))
     assert "bandwidth = halving(start=0.2, minimum=0.05, every=3), " in page
-    assert "metric = weighted(weights=[1.0, 4.0]), bonus = half(scale=0.1)" in page and "kernel = laplace()" in page
+    assert (
+        "metric = weighted(weights=[1.0, 4.0]), bonus = half(root=1.0, count=1.0, scale=0.1)" in page
+        and "kernel = laplace()" in page
+    )
 
 
 def test_experiments_use_what_is_registered(tmp_path):

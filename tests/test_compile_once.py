@@ -107,6 +107,8 @@ def variants():
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
+    yield lambda: krl.KernelUCBVI(**{**shared, "representatives": 1})
+    yield lambda: krl.KernelUCBVI(**shared)
 
 
 def test_one_signature_whatever_the_hyper_parameters():
@@ -193,11 +195,11 @@ def test_compiling_is_announced(capsys):
     """Before the pause, once, and with the reason."""
     notice = CompileNotice()
     notice.on_start(Started(perform, "euclidean"))
-    assert capsys.readouterr().err == "Compiling KernelModel (once; the result is kept) …\n"
+    assert capsys.readouterr().err == "Compiling KernelUCBVI (once; the result is kept) …\n"
     notice.on_start(Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
     assert capsys.readouterr().err == ""
     notice.on_start(Started(perform, around))  # a user's function is kept as well
-    assert capsys.readouterr().err == "Compiling KernelModel (once; the result is kept) …\n"
+    assert capsys.readouterr().err == "Compiling KernelUCBVI (once; the result is kept) …\n"
     notice.on_start(Started(perform, overloaded))
     assert "(in each process again, since it uses difference, a function)" in capsys.readouterr().err
 

@@ -30,6 +30,7 @@ __all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all
 class Cells(NamedTuple):
     """A plan on cells."""
 
+    clock: Annotated[np.ndarray, Field("1", np.int64)]  # PLANS made
     Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
@@ -43,7 +44,7 @@ class Cells(NamedTuple):
 def new_cells(horizon, X, actions, pools, Q, V):
     """No plan yet: Q_h (H,) of a pair never tried and V_h (H+1,) of a cell never visited."""
     return Cells(
-        np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
+        np.zeros(1, np.int64), np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
         np.zeros((pools, X, actions)), np.full((pools, X), -1, np.int32),
         np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
     )  # fmt: skip
