@@ -204,7 +204,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         if model is None or model in self._said or not module.startswith("kernelrl."):
             return
         cls = getattr(model, "instance_class", None)
-        if "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
+        if cls is None or "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
             return
         self._said.add(model)
         print(f"Compiling {cls.__name__.removesuffix('Model')} ({how_often(event)}) …", file=sys.stderr, flush=True)
