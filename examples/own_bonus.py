@@ -57,7 +57,7 @@ class LogBonus(krl.bonuses.Bonus):
 
 
 def main() -> None:
-    for bonus in (krl.bonuses.Simplified(root=0.05, count=1.0), LogBonus(scale=0.02)):
+    for bonus in (krl.bonuses.Simplified(root=0.05, count=0.01), LogBonus(scale=0.02)):
         agent = krl.KernelUCBVI(bandwidth=0.025, bonus=bonus)
         history = agent.fit("kernelrl/TwinRooms-v0", 1_000, seed=0)
         print(f"{bonus!r:50} {history.returns.sum():8.1f} collected in 1,000 episodes")

@@ -36,6 +36,7 @@ from own_kernel import RationalForm, RationalQuadratic, Wendland
 from own_metric import Walled
 from own_schedule import Stages
 
+only_compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SPACES = gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2)
 OWN = {
@@ -227,6 +228,53 @@ def test_what_is_counted_begins_at_nothing():
         started(krl.KernelUCBVI(bandwidth=0.1, bonus=Part(Begun(np.ones(1)))))
 
 
+class Heavy(NamedTuple):
+    """A kernel above 1."""
+
+    number: float
+
+
+@krl.kernels.weight.implement(Heavy)
+def weight_of_heavy(kernel, z2):
+    return kernel.number
+
+
+def test_weights_are_at_most_one():
+    with pytest.raises(ValueError, match=r"^kernel: weight of Heavy must be in \[0, 1\], and at distance 0 it is 1.5"):
+        started(krl.KernelUCBVI(bandwidth=0.1, kernel=Part(Heavy(1.5))))
+
+
+def misspelt(bonus, h, C, D, W2):
+    return bonus.scael / C
+
+
+def heavy_handed(kernel, z2):
+    return np.sort(np.array([z2, 1.0]))[0]
+
+
+def wordy(space, points, chunk, size, n, u, out):
+    out[0] = "near"
+
+
+@only_compiled
+@pytest.mark.parametrize(
+    ("argument", "part", "verb", "function"),
+    [
+        ("bonus", Part, krl.bonuses.value, misspelt),
+        ("kernel", Part, krl.kernels.weight, heavy_handed),
+        ("metric", Place, krl.metrics.squared_distances, wordy),
+    ],
+)
+def test_what_cannot_be_compiled_is_named(argument, part, verb, function):
+    class Form(NamedTuple):
+        number: float
+
+    verb.implement(Form)(function)
+    said = rf"^{argument}: {verb.__name__} of Form cannot be compiled: .*test_example_parts.py"
+    with pytest.raises(TypeError, match=said):
+        started(krl.KernelUCBVI(bandwidth=0.1, **{argument: part(Form(1.0))}))
+
+
 def test_a_problem_without_theory():
     """What a bonus is told is a class of its own, which can be made by hand to try a bonus."""
     problem = krl.bonuses.BonusProblem(
@@ -342,7 +390,7 @@ EDITS = (  # file, old text, new text, which result, what it becomes
 )
 
 
-@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
+@only_compiled
 def test_an_edited_file_is_compiled_again(tmp_path):
     for name in ("own_bonus.py", "own_kernel.py", "own_metric.py"):
         (tmp_path / name).write_text((EXAMPLES / name).read_text())

@@ -10,13 +10,11 @@ import numpy.typing as npt
 
 from kernelrl.arguments import as_whole, flag, one_of, positive, whole_number
 from kernelrl.envs.making import make_environment
-from kernelrl.jit.compile import Verb, name_of
 
 __all__ = [
     "as_environment",
     "as_whole",
     "check_lipschitz",
-    "check_part",
     "flag",
     "lipschitz_constants",
     "one_of",
@@ -56,18 +54,6 @@ def check_lipschitz(lipschitz: Any) -> Any:
     if numbers.ndim == 0:
         return float(numbers)
     return tuple(numbers.tolist()) if is_pair else numbers.tolist()
-
-
-def check_part(made_by: str, part: Any, where: str, verb: Verb) -> None:
-    """Raise TypeError unless `part`, which the method `made_by` of a user's class may have made, has its verb."""
-    is_tuple, cls = isinstance(part, tuple) and hasattr(part, "_fields"), type(part)
-    if is_tuple and verb.is_compiled_for(cls):
-        return
-    name = name_of(cls) if is_tuple else "…"
-    raise TypeError(
-        f"{made_by} must return a NamedTuple for which {verb.__name__} is implemented, by a function with "
-        f"@krl.{where}.{verb.__name__}.implement({name}) above it; got {part!r:.200}"
-    )
 
 
 def lipschitz_constants(lipschitz: Any, H: int) -> Floats | None:

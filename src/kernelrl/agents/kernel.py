@@ -14,7 +14,6 @@ from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.checks import (
     as_environment,
     check_lipschitz,
-    check_part,
     flag,
     lipschitz_constants,
     positive,
@@ -29,12 +28,13 @@ from kernelrl.agents.guarantees import (
     check_order,
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
+from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
 from kernelrl.agents.spaces import Spaces
-from kernelrl.bonuses.interface import check_before_data, value, with_data_of
+from kernelrl.bonuses.interface import with_data_of
 from kernelrl.bonuses.smoothed import bonus_object
 from kernelrl.episodes import verbs
-from kernelrl.geometry.kernels import Kernel, resolve_kernel, weight
-from kernelrl.geometry.metrics import embed, resolve_metric, squared_distances
+from kernelrl.geometry.kernels import Kernel, resolve_kernel
+from kernelrl.geometry.metrics import embed, resolve_metric
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
@@ -134,15 +134,15 @@ class KernelAgent(Agent, abstract=True):
         kernel, space, lipschitz = resolve_kernel(self.kernel), self.metric.space(low, high), self._mapped_lipschitz()
         L = lipschitz_constants(lipschitz, horizon)
         constants, bonus = np.zeros(horizon) if L is None else L, bonus_object(self.bonus)
-        check_part(f"metric: {type(self.metric).__name__}.space", space, "metrics", squared_distances)
         problem = TheoryProblem(
             horizon, actions, self.regularization, sigma, self.stationary, constants,
             lipschitz if isinstance(lipschitz, tuple) else None, self.representatives or 0.0, kernel, self.metric,
             self.rewards.width, embedded_box(space, low, high),
         )  # fmt: skip
         smoothing, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
-        check_part(f"kernel: {type(kernel).__name__}.compiled", smoothing, "kernels", weight)
-        check_part(f"bonus: {type(bonus).__name__}.compiled", made, "bonuses", value)
+        if self.model is None:
+            check_kernel_form(kernel, smoothing)
+            check_bonus_form(bonus, made, self.regularization)
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / sigma**2,
             reach=kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * sigma, stationary=self.stationary,
@@ -160,13 +160,13 @@ class KernelAgent(Agent, abstract=True):
         """All samples, or representatives, before any data."""
         low, high = spaces.low, spaces.high
         self._warn_of_axes(low, high)
+        check_space(self.metric, self.metric.space(low, high), low.size)
         self.metric.check(low, high)
         self._sigma = check_bandwidth(self.stored["sigma"]) if "sigma" in self.stored else self._bandwidth_of(0)
         self._log_epoch = whole_number("log_epoch", self.stored.get("log_epoch", 0), 0)
         if self._log_epoch >= EPOCHS:
             raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
         settings = self._settings(low, high, spaces.actions, spaces.horizon, self._sigma)
-        check_before_data(settings.bonus)
         self._keeping.restore(self.stored)
         new_plan = self.exact_plan if self.representatives is None else self.merged_plan
         store, plan = self._keeping.new(settings, embedded_box(settings.space, low, high), new_plan)
