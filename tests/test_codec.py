@@ -84,7 +84,8 @@ few = settings(max_examples=25, deadline=None)
 
 
 def test_every_registered_class_is_tried():
-    assert set(OBJECTS) == {cls for names in REGISTRY.values() for cls in names.values()}
+    found = {cls for names in REGISTRY.values() for cls in names.values()}  # other tests may have registered their own
+    assert set(OBJECTS) == {cls for cls in found if cls.__module__.partition(".")[0] in ("kernelrl", "user_objects")}
 
 
 def held(value):

@@ -203,8 +203,8 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         model = event.data["args"][0] if event.data["args"] else None
         if model is None or model in self._said or not module.startswith("kernelrl."):
             return
-        cls: Any = getattr(model, "instance_class", None)
-        if "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
+        cls = getattr(model, "instance_class", None)
+        if cls is None or "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
             return
         self._said.add(model)
         print(f"Compiling {cls.__name__.removesuffix('Model')} ({how_often(event)}) …", file=sys.stderr, flush=True)

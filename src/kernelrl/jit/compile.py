@@ -234,7 +234,7 @@ def missing(declaration, cls):
     """What to say where a class has no implementation of a verb."""
     name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
     return (
-        f"there is no {name} for {name_of(cls)}: write a function of ({arguments}) and put "
+        f"{name_of(cls)} does not implement {name}: write a function of ({arguments}) and put "
         f"@{name}.implement({name_of(cls)}) above it"
     )
 
