@@ -19,6 +19,7 @@ from kernelrl.envs.interface import advance, reset
 from kernelrl.episodes.verbs import pick_largest
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import episode_seed, new_stream
+from kernelrl.planning.entries import PLANNED
 
 A, SIGMA, BETA = 4, 0.025, 0.01
 
@@ -100,7 +101,7 @@ def largest_difference(ours, K):
     """max |V - V of a full plan| over the next states of our plan, and the share of those values below the cap."""
     samples, L = ours.model.store, np.array(LIPSCHITZ)
     arrays = arrays_for(K)
-    for t in range(int(ours.model.plan.clock[1])):
+    for t in range(int(ours.model.plan.clock[PLANNED])):
         h, a, _ = samples.labels[:, t]
         add(*arrays, h, a, samples.states[0, t], samples.states[1, t], samples.reward[t], H)
     plan_time, _ = seconds(lambda: full_plan(*arrays, L, H))

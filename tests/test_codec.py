@@ -399,7 +399,7 @@ def test_registering_twice(untouched):
         krl.register("metric", "mine")(make("Other"))
     with pytest.raises(ValueError, match=r'"lp" is kernelrl\.geometry\.metrics:Lp already'):
         krl.register("metric", "lp")(make())
-    with pytest.raises(ValueError, match=r'somewhere:Mine is the metric "mine" already; one name is enough'):
+    with pytest.raises(ValueError, match=r'somewhere:Mine is already the metric "mine"; one name is enough'):
         krl.register("bonus", "mine")(again)
     assert krl.register("bonus", "mine")(make("Other"))
 

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 import kernelrl as krl
 from kernelrl.agents.reward_range import RewardRange
 from kernelrl.planning.incremental import STILL
+from kernelrl.planning.interface import PLANS
 from naive import kernels, metrics
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
@@ -125,9 +126,9 @@ def test_what_is_planned_is_as_if_the_range_had_been_known(kind, scale):
     if "doubling" not in PLANNING[kind][1].values():
         given.begin_episode()
     else:  # it plans when it must, and a widened one must
-        given.model.plan.clock[0] = 0
+        given.model.plan.clock[PLANS] = 0
         given.begin_episode()
-        auto.model.plan.clock[0] = 0
+        auto.model.plan.clock[PLANS] = 0
         auto.begin_episode()
     for h in range(H):
         for name in ("counts", "bonuses", "q_values", "values"):

@@ -507,9 +507,7 @@ def test_a_shape_that_its_entry_does_not_have(saved, tmp_path):
         for name in old.namelist():
             content = old.read(name)
             new.writestr(name, content + b"0" * 8 if name == "store.reward.npy" else content)
-    with pytest.raises(
-        ValueError, match=r"lying\.krl is damaged: array store\.reward of shape .* takes .* bytes, but"
-    ):
+    with pytest.raises(ValueError, match=r"lying\.krl is damaged: array store\.reward of shape .* takes .* bytes, but"):
         krl.load(path)
 
 
@@ -532,7 +530,7 @@ def test_one_name_twice(saved, tmp_path):
     path = rewritten(saved, tmp_path / "twice.krl")
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("kernelrl.json", "{}")
-    with pytest.raises(ValueError, match=r"twice\.krl .*two entries of one name"):
+    with pytest.raises(ValueError, match=r"twice\.krl .*two entries of the same name"):
         krl.load(path)
 
 

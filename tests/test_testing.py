@@ -159,8 +159,8 @@ def half_a_start(env, seed, stream, state):
 @pytest.mark.parametrize(
     ("advance", "reset", "message"),
     [
-        (one_entry, None, "advance must write every entry of next_state, got .0.5 nan. where nan stood before"),
-        (into_state, None, "advance must leave state as it is"),
+        (one_entry, None, "advance must write every entry of next_state, got .0.5 nan. where it was nan before"),
+        (into_state, None, "advance must not change state"),
         (numpys_own_numbers, None, "gave another episode the second time; .* from `stream`, by krl.random"),
         (into_dynamics, None, "an episode has changed an array of Dynamics: .* may only read"),
         (right, half_a_start, "reset must write every entry of state, got .nan 0.5. where"),
@@ -324,7 +324,7 @@ CARELESS = {
     HasTableOfValues: ("history and read-outs", r"values must be float64 of shape \(8,\), got float64 \(8, 4\)"),
     ValuesAreHigher: ("optimistic values", "history.optimistic_values is .* but the agent says"),
     DrawsWhenRead: ("reading", "reading has changed the agent"),
-    SwallowsErrors: ("refusals", "observe.* must be a ValueError or TypeError, but it was taken"),
+    SwallowsErrors: ("refusals", "observe.* must be a ValueError or TypeError, but it was accepted"),
     CountsRefused: ("refusals", "a call that was refused has changed the agent"),
     CountsBroken: ("failing environment", "after an error of the environment the returns are"),
     LosesSettings: ("save and load", "an agent that was loaded has other settings"),

@@ -11,7 +11,7 @@ __all__ = ["as_whole", "flag", "one_of", "positive", "whole_number"]
 
 
 def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
-    """`value` as a finite float above 0 (or from 0 on), or an error that names it."""
+    """`value` as a finite float above 0 (with `zero`, at least 0), or an error that names it."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""What users see on standard error while they wait, and how `fit` takes Ctrl-C.
+"""What users see on standard error while they wait, and how `fit` handles Ctrl-C.
 
-The command line prints what it was asked for; everything else that is shown goes through here.
+The command line prints the results; everything else that is shown goes through here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from kernelrl.jit.code_cache import cache_of
 
 __all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track"]
 
-LINE_SECONDS = 30.0  # between two lines about a run where there is no terminal
+LINE_SECONDS = 30.0  # between two lines about a run, where there is no terminal
 
 
 def say(text: str) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -88,7 +88,7 @@ class Progress:
 
 @contextlib.contextmanager
 def track(what: str, total: int, show: bool) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal while `total` pieces of work are done; what is yielded is called after each."""
+    """Show a bar on a terminal while `total` pieces of work are done; call what is yielded after each."""
     if not (show and sys.stderr.isatty()):
         yield lambda: None
         return
@@ -126,19 +126,19 @@ class Status:
 
 
 class Job(Protocol):
-    """What `Runs` must know of a run."""
+    """What `Runs` must know about a run."""
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Its name."""
 
     @property
     def episodes(self) -> int:
-        """How many it will have."""
+        """How many episodes it will have."""
 
 
 class Runs:
-    """What is seen while an experiment runs: live bars on a terminal, sparse lines elsewhere."""
+    """The display while an experiment runs: live bars on a terminal, a line now and then elsewhere."""
 
     def __init__(self, jobs: Sequence[Job], done: dict[str, int]) -> None:
         self._done = done
@@ -165,14 +165,14 @@ class Runs:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         if self._live is not None:
             self._live.console.print(text, markup=False, highlight=False)
         else:
             say(text)
 
     def update(self, job: Job, episode: int, mean: float | None) -> None:
-        """A run is at `episode`, and this is the mean return of its last episodes."""
+        """Show that a run is at `episode`, and the mean return of its last episodes."""
         self._done[job.name] = episode
         shown = "" if mean is None else f"mean return {mean:.3g}"
         if self._live is not None:
@@ -185,20 +185,20 @@ class Runs:
             self.say(f"{job.name}: episode {episode} of {job.episodes}, {shown}")
 
     def end(self, job: Job, text: str) -> None:
-        """A run is no longer under way."""
+        """Show that a run has ended."""
         if self._live is not None and job.name in self._tasks:
             self._live.remove_task(self._tasks.pop(job.name))
         self.say(f"{job.name}: {text}")
 
 
 class CompileNotice(event.Listener):  # type: ignore[misc]
-    """Says why there is a pause when numba sets about compiling an algorithm, once for each and process."""
+    """Explains the pause when numba compiles an algorithm; once per algorithm and process."""
 
     def __init__(self) -> None:
         self._said: set[Any] = set()
 
     def on_start(self, event: Any) -> None:
-        """An entry function and all it calls is about to be compiled, since the cache does not have it."""
+        """An entry function and everything it calls is about to be compiled: the cache does not have it."""
         module = event.data["dispatcher"].py_func.__module__
         model = event.data["args"][0] if event.data["args"] else None
         if model is None or model in self._said or not module.startswith("kernelrl."):
@@ -214,7 +214,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
 
 
 def how_often(event: Any) -> str:
-    """Whether what is being compiled is kept and, if not, why."""
+    """Whether the compiled code is kept and, if not, why."""
     cache = cache_of(event.data["dispatcher"])
     if cache is None:
         return "in each process again"

@@ -1,4 +1,4 @@
-"""What users name: importing "module:name", and saying in one line why something cannot be had."""
+"""Importing what users name as "module:name", and one-line error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["import_module", "imported", "no_such", "one_line"]
 
 
 def one_line(error: BaseException) -> str:
-    """An error's kind and message in one line; an error without a message has its kind."""
+    """An error's type and message in one line; only the type if there is no message."""
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
@@ -28,7 +28,7 @@ def import_module(path: str) -> ModuleType:
 
 
 def located(error: BaseException) -> str:
-    """An error while importing, with file and line, in the user's code if any of it is involved."""
+    """An error while importing, with file and line, if possible in the user's code."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
     installed = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -38,7 +38,7 @@ def located(error: BaseException) -> str:
 
 
 def imported(path: str) -> Any:
-    """What `module:name`, or `module.name`, names."""
+    """The object that `module:name`, or `module.name`, names."""
     path = path if ":" in path else ":".join(path.rsplit(".", 1))
     module, _, name = path.partition(":")
     if not module or not name:
@@ -53,7 +53,7 @@ def imported(path: str) -> Any:
 
 
 def no_such(kind: str, name: str, allowed: Iterable[str]) -> str:
-    """An error's words about a name that is none of those allowed."""
+    """The error message for a name that is not allowed."""
     allowed = sorted(allowed)
     close = difflib.get_close_matches(name, allowed, 1)
     guess = f" (did you mean {close[0]}?)" if close else ""

@@ -1,4 +1,4 @@
-"""Agents out of files, of whichever class they are."""
+"""Loading agents from files, whatever their class."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ KEYS = {"format": int, "version": str, "agent": str, "hyper_parameters": dict}
 def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any) -> Agent:
     """The agent that `save` wrote to `path`.
 
-    The file is checked as a whole: an agent comes out of it that works, or a ValueError that names the file and says
-    what is wrong. No code of the file's is run. Hyper-parameters that are functions of the user's own, such as a
-    metric, must be given again, `kernelrl.load(path, metric=…)`; or `trust=True` allows to import them by the names
-    that stand in the file. Classes that were registered by `krl.register` need neither, once their modules have been
-    imported.
+    The whole file is checked: the result is an agent that works, or a ValueError that names the file and says what is
+    wrong. No code from the file is run. Hyper-parameters that are a user's own functions, such as a metric, must be
+    given again, `kernelrl.load(path, metric=…)`, or `trust=True` allows importing them by the names in the file.
+    Classes registered with `krl.register` need neither, once their modules have been imported.
     """
     with open_archive(path) as archive:
         header = archive.header
         check_keys(header)
         name, stored = header["agent"], header["hyper_parameters"]
         if isinstance(name, str) and name in kernelrl.__all__:
-            getattr(kernelrl, name)  # which imports it
+            getattr(kernelrl, name)  # this imports the class
         if name not in AGENTS:
             raise Refused(f"holds an agent of class {name!r}, which this version of kernelrl does not have")
         cls = AGENTS[name]
@@ -64,7 +63,7 @@ class FileImports(codec.Imports):
 
     def function(self, argument: str, path: str) -> Any:
         """The function "module:function"."""
-        importlib.import_module("kernelrl.envs")  # which makes its folds known
+        importlib.import_module("kernelrl.envs")  # this registers its folding maps
         for function in metrics.SHIPPED_FOLDS:
             if codec.function_path(argument, function) == path:
                 return function
@@ -103,7 +102,7 @@ class FileImports(codec.Imports):
 
 
 def check_keys(header: dict[str, Any]) -> None:
-    """Raise ValueError unless the header has its keys, and what they lead to is of the right type."""
+    """Raise ValueError unless the header has its keys with values of the right types."""
     same_keys("the header", header, (*KEYS, *(["started"] if "started" in header else [])))
     for key, kind in {**KEYS, "started": dict}.items():
         if not isinstance(header.get(key, {}), kind if key in header else dict):
@@ -123,7 +122,7 @@ def same_keys(what: str, found: dict[str, Any], expected: Any) -> None:
 def check_functions(
     path: str | os.PathLike[str], cls: type[Agent], stored: dict[str, Any], functions: dict[str, Any]
 ) -> None:
-    """Raise TypeError unless the functions that were given are of hyper-parameters that were functions."""
+    """Raise TypeError unless every function given is for a hyper-parameter that was saved as a function."""
     for key in functions:
         if key not in cls.hyper_parameters:
             raise ArgumentError(f"{key} is not a hyper-parameter of {cls.__name__}")

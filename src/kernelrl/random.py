@@ -4,12 +4,12 @@ A stream is an array `uint64[4]`. The same functions run inside compiled functio
 JIT disabled, and draw the same numbers everywhere:
 
     stream = np.zeros(4, np.uint64)
-    krl.random.seed_stream(stream, 7)       # any seed makes a good stream; one of zeros only is none
+    krl.random.seed_stream(stream, 7)       # any seed will do; an unseeded stream of zeros will not
     krl.random.uniform(stream)              # in [0, 1)
     krl.random.normal(stream)               # mean 0, standard deviation 1
     krl.random.index_below(stream, 6)       # 0 … 5
 
-`advance(env, stream, …)` gets the stream of its episode; draw from no other, and an episode is a function of its seed.
+`advance(env, stream, …)` receives the stream of its episode. Draw from no other: then its seed determines an episode.
 """
 
 from kernelrl.jit.stream import index_below, normal, seed_stream, uniform

@@ -73,7 +73,7 @@ def test_sweeps(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("seeds = 3", "seeds = [1, 2, 1]"), ["seeds", "seed 1 is there twice"]),
+        (("seeds = 3", "seeds = [1, 2, 1]"), ["seeds", "seed 1 occurs twice"]),
         (("seeds = 3", "seeds = 3\nseeds = 4"), ["not TOML", "line 5"]),
         (("seeds = 3", "seeds = 0"), ["seeds", "at least 1"]),
         (("seeds = 3", "seeds = []"), ["seeds"]),
@@ -109,7 +109,7 @@ def test_wrong_shapes(tmp_path, change, words):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('[[agents]]\nlabel = "greedy"\nagent = "RandomAgent"', ['label "greedy" is there twice']),
+        ('[[agents]]\nlabel = "greedy"\nagent = "RandomAgent"', ['label "greedy" occurs twice']),
         ('[[agents]]\nlabel = "Greedy"\nagent = "RandomAgent"', ["greedy and Greedy", "capital"]),
         ("[agents.sweep]\nbandwidth = [1, 2]", ['"greedy"', "sweep.bandwidth", "also given"]),
         ("[agents.sweep]\nbonus_scale = []", ["sweep.bonus_scale", "empty"]),

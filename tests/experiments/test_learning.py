@@ -137,7 +137,7 @@ def test_seconds_go_on(planned):
 def test_someone_elses_checkpoint_is_refused(planned):
     store, job = planned
     finish(store, job)
-    with pytest.raises(ValueError, match=r"agent\.krl is of seed 5"):
+    with pytest.raises(ValueError, match=r"agent\.krl has seed 5"):
         list(learn(replace(job, seed=6), Path(job.path), lambda: False))
 
 

@@ -111,7 +111,7 @@ def test_stopped_and_extended(made, tmp_path):
 
 def test_a_label_is_monitored_from_its_first_episode_or_never(tmp_path):
     finish(plan(tmp_path, RANDOM, episodes=3, seeds=1)[1])
-    with pytest.raises(ExperimentError, match=r'"random": monitor was False and is True now.*label of its own'):
+    with pytest.raises(ExperimentError, match=r'"random": monitor was False and is True now.*under its own label'):
         plan(tmp_path, RANDOM + "monitor = true", episodes=3, seeds=1)
     run = experiments.open_store(tmp_path / "out").run("random", 0)
     assert run.history().columns == ["episode", "return", "steps", "seconds", "value"]

@@ -191,7 +191,7 @@ def test_what_is_said_about_a_changed_agent_works(small, tmp_path):
     options = {"episodes": 10, "seeds": 1}
     with pytest.raises(experiments.ExperimentError) as caught:
         experiments.run(write_toml(tmp_path / "a.toml", RANDOM + changed, **options), out)
-    for word in ("beside this one under a label of its own", f"{out}/runs/greedy has results", "remove that folder"):
+    for word in ("beside this one under its own label", f"{out}/runs/greedy has results", "remove that folder"):
         assert word in str(caught.value)
     assert experiments.run(tmp_path / "a.toml", tmp_path / "other", workers=1).finished
     beside = RANDOM + GREEDY + changed.replace('"greedy"', '"wider"')

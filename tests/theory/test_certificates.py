@@ -237,7 +237,7 @@ def test_bounds_that_cross_are_an_error():
                 agent.observe([x], 0, x, [x], 0)
             agent.end_episode()
         agent.begin_episode()
-        with pytest.raises(ValueError, match=r"^lipschitz: the data refute the constants"):
+        with pytest.raises(ValueError, match=r"^lipschitz: the data contradict the constants"):
             agent.certificate([0.5])
 
 

@@ -166,5 +166,5 @@ def test_monitor_refuses_what_it_cannot_use():
         agent.fit(ramp(), 5, monitor=3)
     with pytest.raises(ValueError, match='leave driver="compiled" out'):
         agent.fit(ramp(), 5, monitor=RampValues(H).values, driver="compiled")
-    with pytest.raises(ValueError, match="one value a state"):
+    with pytest.raises(ValueError, match="one value per state"):
         agent.fit(ramp(), 5, monitor=lambda states, step: np.zeros((len(states), 2)))

@@ -1,7 +1,7 @@
-"""The file of a saved agent: one zip of a JSON header and NumPy arrays. It is written whole, and read with suspicion.
+"""The file of a saved agent: a zip of a JSON header and NumPy arrays. Nothing in a file is trusted when it is read.
 
-Equal contents make equal bytes: entries have a fixed order and date. What is read is what was expected, and its size is
-known before: an entry's declared size must be that of its array, and all of them together must fit into memory.
+Equal contents make equal bytes: entries have a fixed order and date. Only expected entries are read, and sizes are
+checked first: an entry's declared size must be that of its array, and all arrays together must fit into memory.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ EARLIER = {1: "whose values were in other units", 2: "which wrote hyper-paramete
 HEADER = "kernelrl.json"
 MOST_HEADER = 2**20  # bytes
 MOST_ENTRIES = 1000
-PREAMBLE = 2**16  # bytes that hold the type and shape of an array, and more
+PREAMBLE = 2**16  # enough bytes for the type and shape of an array
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write header and arrays to `path` so that at any moment the old file or the new one is there whole."""
+    """Write header and arrays to `path`; at any moment the whole old file or the whole new file is there."""
     content = json.dumps({"format": FORMAT, **header}, allow_nan=False).encode()
     if len(content) > MOST_HEADER:
         raise ValueError(f"path: the hyper-parameters take {len(content):,} bytes, and a file may have {MOST_HEADER:,}")
@@ -46,7 +46,7 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Map
 
 
 def new_entry(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    """An entry to write to, with nothing of the clock or the system in it."""
+    """An entry to write to, independent of the clock and the system."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o600 << 16
     info._compresslevel = 1  # type: ignore[attr-defined]  # `open` has no argument for it
@@ -54,7 +54,7 @@ def new_entry(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 
 class Refused(ValueError):  # noqa: N818
-    """What is wrong with a file, to be said after its name."""
+    """What is wrong with a file; the message is put after the file's name."""
 
 
 class Archive:
@@ -67,7 +67,7 @@ class Archive:
             raise ValueError(f"it has {len(entries)} entries")
         self._entries = {entry.filename: entry for entry in entries}
         if len(self._entries) < len(entries):
-            raise ValueError("it has two entries of one name")
+            raise ValueError("it has two entries of the same name")
         if HEADER not in self._entries:
             raise Refused("is a zip file, but not a saved kernelrl agent")
         self.header = self._read_header()
@@ -85,7 +85,7 @@ class Archive:
         with self._open(HEADER) as entry:
             header = json.loads(entry.read(), parse_constant=no_number)
         if not isinstance(header, dict):
-            raise ValueError("its header is no object")
+            raise ValueError("its header is not a JSON object")
         version = header.get("format")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise ValueError(f"its header must name the format, a whole number from 1 on, and has {version!r}")
@@ -110,7 +110,7 @@ class Archive:
         return [name.removesuffix(".npy") for name in others]
 
     def check_names(self, expected: list[str]) -> None:
-        """Raise ValueError unless the arrays are those of `expected` names."""
+        """Raise ValueError unless the arrays have exactly the `expected` names."""
         found = self.names()
         for name in found:
             if name not in expected:
@@ -120,9 +120,9 @@ class Archive:
                 raise ValueError(f"array {name} is missing")
 
     def outlines(self) -> dict[str, npt.NDArray[Any]]:
-        """Read-only arrays of the types and shapes that the arrays of the file have, which take no memory.
+        """Read-only arrays with the types and shapes of the file's arrays, which take no memory.
 
-        Their sizes are compared with those of the entries, and with the memory that there is.
+        Their sizes are compared with those of the entries, and with the available memory.
         """
         found, total = {}, 0
         for name in self.names():
@@ -140,14 +140,14 @@ class Archive:
         return found
 
     def read(self, name: str) -> npt.NDArray[Any]:
-        """An array, whose outline has been checked."""
+        """An array whose outline has been checked."""
         with self._open(f"{name}.npy") as entry:
             array: npt.NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
         return array
 
 
 def no_number(name: str) -> None:
-    """Refuse NaN and infinities, which are not JSON."""
+    """Reject NaN and infinities, which are not JSON."""
     raise ValueError(f"its header holds {name}")
 
 
@@ -167,12 +167,12 @@ class FileError(ValueError):
 
 
 class ArgumentError(TypeError):
-    """A mistake of the caller's, whatever the file is like."""
+    """A mistake of the caller, not of the file."""
 
 
 @contextlib.contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """The file of an agent; whatever goes wrong with it in the block is a ValueError that names the file."""
+    """The file of an agent; any error with it inside the block becomes a ValueError that names the file."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"path: {path} is a folder; give the file of an agent, as agent.save wrote it")

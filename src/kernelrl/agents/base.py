@@ -1,13 +1,13 @@
 """`Agent`: the Python class behind every agent.
 
-It holds the hyper-parameters, checks what comes in, and hands on to the compiled functions of its algorithm (see
-`kernelrl.episodes.verbs`). Its parts have files of their own:
+It holds the hyper-parameters, checks arguments, and calls the compiled functions of its algorithm (see
+`kernelrl.episodes.verbs`). Its parts are in other files:
 
     spaces        states, actions and steps, and their checks
-    reward_range  the range of rewards and the units that go with it
+    reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
     evaluation    plays the policy to deploy
-    saving, restoring, loading   agents in files;  registry: their classes by name
+    saving, restoring            agents in files;  classes: their classes by name
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ Floats = npt.NDArray[np.float64]
 
 
 class Agent:
-    """What all agents can do. Make one of a subclass, such as `kernelrl.KernelUCBVI`, or write one (docs/extending.md).
+    """What all agents can do. Use a subclass, such as `kernelrl.KernelUCBVI`, or write one (docs/extending.md).
 
-    A subclass's constructor takes hyper-parameters by name, keeps each under its name, and hands `horizon` and
-    `reward_range` to `super().__init__`. The class has
+    A subclass's constructor takes hyper-parameters by name, stores each as an attribute of that name, and passes
+    `horizon` and `reward_range` to `super().__init__`. The class must have
 
-        hyper_parameters    the names of the constructor's arguments: what `repr`, `save` and `load` go by
+        hyper_parameters    the names of the constructor's arguments, for `repr`, `save` and `load`
         new_model           makes the algorithm's NamedTuple, for which the verbs of `kernelrl.verbs` are implemented
 
-    and may have, instead of what stands below as the default,
+    and may override the defaults of
 
         takes_discrete      whether states may be those of a Discrete space
         deployed_actions    the policy to deploy
         before_episodes     changes of the model between episodes
-        check_episodes      refuses more episodes than the algorithm is made for
+        check_episodes      rejects more episodes than the algorithm is made for
         rescaled            the model in other units of reward
-        keeps_promises      whether a reward outside a range that was given is an error
-        to_store            what belongs to the state and is not in the model, for files;
-        capture, reinstate  and the same for going back to the last whole episode
+        keeps_promises      whether a reward outside a range given by the user is an error
+        to_store            the state that is not in the model, for files
+        capture, reinstate  copies of the state, for going back to the last whole episode
         check_gap, gap      certificates, for `fit(…, until_gap=…)`
 
-    Its methods can use `check_started`, `read`, `in_own_units`, and once the agent has been started
+    Its methods can use `check_started`, `read`, `in_own_units` and, once the agent has been started,
 
         model       the algorithm's NamedTuple; None before
         spaces      a `Spaces`: low, high (d,), actions, horizon, …, and checks of states, actions and steps
-        rewards     a `RewardRange`, the one in force: low, high, width, and units, which the algorithm maps rewards by
+        rewards     the current `RewardRange`: low, high, width, and units, by which the algorithm maps rewards
         outside     the lowest and the highest reward of the running episode outside that range, or None
         episodes    how many episodes have been played
-        seed        what its random numbers and its episodes follow from
-        stored      of an agent out of a file what the file says, with all that `to_store` gave; else {}
+        seed        the seed of its random numbers and its episodes
+        stored      for an agent loaded from a file, the file's state, including what `to_store` gave; else {}
     """
 
     hyper_parameters: ClassVar[tuple[str, ...]] = ("horizon", "reward_range")
@@ -79,7 +79,7 @@ class Agent:
     spaces: Spaces
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
-        """Make the class known to `load`, unless it is `abstract`: there are no agents of it, but of its subclasses."""
+        """Register the class for `load`, unless it is `abstract`, that is, only a base of other classes."""
         if not abstract:
             register(cls)
 
@@ -98,7 +98,7 @@ class Agent:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
-        """The agent as in the text, as the authors ran it or as analysed: see `kernelrl.agents.presets`."""
+        """The agent as in the paper's text or as in its analysis: see `kernelrl.agents.presets`."""
         from kernelrl.agents import presets
 
         return cls(**{**presets.options(cls.__name__, name), **changes})
@@ -110,16 +110,16 @@ class Agent:
     # ----------------------------------------------------------------------------------- what subclasses give or change
 
     def new_model(self, spaces: Spaces, stream: npt.NDArray[np.uint64]) -> Any:
-        """The algorithm's NamedTuple before any data; `stream` (4,) is its own random stream.
+        """The algorithm's NamedTuple before any data; `stream` (4,) is its random stream.
 
-        `self.rewards.units` maps rewards to [0, 1] for now. Raise ValueError for spaces that will not do.
+        `self.rewards.units` maps rewards to [0, 1] at first. Raise ValueError for spaces that are not supported.
         """
         raise NotImplementedError(f"{type(self).__name__} must have a method new_model(spaces, stream)")
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        """(n,) actions of the policy to deploy, from 0, at `states` (n, d) that have been checked.
+        """(n,) actions of the policy to deploy, counted from 0, at `states` (n, d) that have been checked.
 
-        By default it is greedy in what the verb `read_q` reads, with the lowest of equal actions.
+        By default it is greedy in `read_q`; of equally good actions it takes the lowest.
         """
         q = self.read_model(self.handle(), verbs.READ_Q, states, step)
         return np.asarray(q.argmax(axis=1), np.int64)
@@ -129,7 +129,7 @@ class Agent:
         return count
 
     def check_episodes(self, more: int) -> None:
-        """Refuse more episodes than the hyper-parameters are made for, with a ValueError."""
+        """Raise ValueError for more episodes than the hyper-parameters are made for."""
 
     def rescaled(self, keep: float) -> Any:
         """The model in the units of `self.rewards`, which has widened (see the verb `rescaled` for `keep`).
@@ -142,11 +142,11 @@ class Agent:
         return verbs.rescaled(self.model, settings, keep)
 
     def keeps_promises(self) -> bool:
-        """Whether guarantees rest on the range of rewards, so that a reward outside one that was given is an error."""
+        """Whether guarantees depend on the range of rewards, so that a reward outside a given range is an error."""
         return False
 
     def to_store(self) -> dict[str, Any]:
-        """What `save` writes of the state besides the model's arrays, as JSON; `stored` has it in `new_model`."""
+        """State that `save` writes besides the model's arrays, as JSON; `new_model` finds it in `stored`."""
         return {}
 
     def capture(self) -> dict[str, Any]:
@@ -154,12 +154,12 @@ class Agent:
         return {"model": storage.copied(self.model), "episodes": self.episodes, "rewards": self.rewards}
 
     def reinstate(self, captured: dict[str, Any]) -> None:
-        """Be again as when `captured` was made."""
+        """Restore the state in which `captured` was made."""
         for name, value in captured.items():
             setattr(self, name, value)
 
     def check_gap(self, until_gap: Any) -> None:
-        """Refuse `until_gap` where there are no certificates."""
+        """Raise ValueError for `until_gap`, since there are no certificates."""
         raise ValueError(
             f"until_gap: {type(self).__name__} gives no certificates; a kernel agent with the bonus Joint does"
         )
@@ -172,9 +172,9 @@ class Agent:
 
     @property
     def reward_range(self) -> tuple[float, float] | str:
-        """The range of rewards as it was given: "auto", or a pair (lowest, highest).
+        """The range of rewards as given by the user: "auto", or a pair (lowest, highest).
 
-        It cannot be changed once the agent has been started. `settings_used()["reward_range"]` is the range in force.
+        It cannot be changed once the agent has been started. `settings_used()["reward_range"]` is the current range.
         """
         return self._reward_range
 
@@ -188,22 +188,22 @@ class Agent:
         self._reward_range = check_range(given)
 
     def settings_used(self) -> dict[str, Any]:
-        """The hyper-parameters in force: what was given, and what the agent chose or had to change by itself."""
+        """The hyper-parameters in use: those given, and those that the agent chose or changed itself."""
         self.check_started()
         used = {name: getattr(self, name) for name in self.hyper_parameters}
         return used | {"horizon": self.spaces.horizon, "reward_range": (self.rewards.low, self.rewards.high)}
 
     def in_own_units(self, values: Any, step: int) -> Any:
-        """Values of `step` (from 0) that a verb has read, in the environment's units."""
+        """Values of `step` (from 0) in mapped units, converted to the environment's units."""
         return self.rewards.in_own_units(values, self.spaces.horizon - step)
 
     def widen(self, lowest: float, highest: float) -> None:
-        """Take rewards into the range that lie outside, and put everything that was learnt into the new units."""
+        """Widen the range to include these rewards, and convert everything learnt to the new units."""
         before = self.rewards
         self.rewards, keep = before.widened(lowest, highest)
         if self.rewards != before:
             self.model = self.rescaled(keep)
-        if before.given and not self._warned_of_range:  # last, since a warning may be made an error
+        if before.given and not self._warned_of_range:  # last, since warnings may be turned into errors
             self._warned_of_range = True
             before.warn(lowest, highest, stacklevel=4)
 
@@ -212,9 +212,9 @@ class Agent:
     def start(
         self, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int, seed: int | None = None
     ) -> None:
-        """Get ready for episodes of `horizon` steps in these spaces; `fit` does this by itself."""
+        """Prepare for episodes of `horizon` steps in these spaces; `fit` does this itself."""
         if self.model is not None:
-            raise RuntimeError("this agent has been started already: make a new one to begin afresh")
+            raise RuntimeError("this agent has been started already: make a new one to begin again")
         spaces = Spaces.of(observation_space, action_space, horizon, self.takes_discrete)
         if self.horizon is not None and spaces.horizon != self.horizon:
             raise ValueError(f"horizon: the agent was made for {self.horizon} steps, got {spaces.horizon}")
@@ -229,10 +229,10 @@ class Agent:
         model = self.new_model(spaces, new_stream(seed))
         self._check_model(model)
         self.spaces, self.seed = spaces, seed
-        self.model = model  # last: an agent that could not be started is as it was
+        self.model = model  # last: an agent that could not be started is unchanged
 
     def get_ready(self, env: gym.Env[Any, Any], seed: int | None = None) -> None:
-        """Start for `env`, or check that `env` and `seed` go on where the last call of `fit` ended."""
+        """Start for `env`, or check that `env` and `seed` are those the agent was started with."""
         if self.model is None:
             horizon = self.horizon or time_limit(env)
             if horizon is None:
@@ -257,7 +257,7 @@ class Agent:
         verbs.begin_episode(self.handle())
 
     def choose(self, state: npt.ArrayLike, step: int) -> int:
-        """The action that the learning policy takes in `state` at `step` (from 0)."""
+        """The action of the learning policy in `state` at `step` (from 0)."""
         self.check_started()
         spaces = self.spaces
         x, h = spaces.check_state("state", state), spaces.check_step(step)
@@ -267,7 +267,7 @@ class Agent:
         self, state: npt.ArrayLike, action: int, reward: float, next_state: npt.ArrayLike, step: int,
         terminated: bool = False,
     ) -> None:  # fmt: skip
-        """Take in one transition; `terminated` means that nothing can be collected after it."""
+        """Learn from one transition; `terminated` means that nothing can be collected after it."""
         model, spaces = self.check_started(), self.spaces
         x = spaces.check_state("state", state)
         y = spaces.check_state("next_state", next_state)
@@ -302,19 +302,19 @@ class Agent:
         self, env: gym.Env[Any, Any] | str, episodes: int, *, seed: int | None = None, driver: str = "auto",
         progress: bool | None = None, until_gap: float | None = None, monitor: Any = None,
     ) -> History:  # fmt: skip
-        """Play `episodes` episodes in `env`, an environment or the id of one, and learn; call it again to go on.
+        """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
         `driver` is "compiled" (a `krl.envs.CompiledEnv`, not wrapped), "python" (any environment) or "auto".
-        `progress` shows a bar on standard error; None does so on a terminal. Ctrl-C ends the call after the running
-        episode, with all that was collected; a second Ctrl-C raises KeyboardInterrupt at once.
+        `progress` shows a bar on standard error; None shows it only on a terminal. Ctrl-C ends the call after the
+        running episode and keeps everything learnt; a second Ctrl-C raises KeyboardInterrupt at once.
 
         `until_gap` ends the call when `certificate` is tighter than that at the start states of the last 32 episodes
-        (looked at from episode 16 on, each time there are an eighth more). `monitor`, a function (states, step) → V*_h
-        such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited state:
-        `history.optimism`. It needs the Python driver.
+        (checked from episode 16 on, each time their number has grown by an eighth). `monitor`, a function
+        (states, step) → V*_h such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited
+        state: `history.optimism`. It needs the Python driver.
 
-        If the environment raises an exception or returns nonsense, the agent is as it was before that episode, and the
-        exception has the history of the episodes before it: `error.history`.
+        If the environment raises an exception or returns invalid values, the agent is as it was before that episode,
+        and the exception has the history of the episodes before it: `error.history`.
         """
         episodes = whole_number("episodes", episodes, 0)
         self.check_episodes(episodes)
@@ -325,10 +325,10 @@ class Agent:
     def evaluate(
         self, env: gym.Env[Any, Any] | str, episodes: int = 1000, seed: int = 0, *, delta: float = 0.05
     ) -> Evaluation:
-        """The value of the policy to deploy, with intervals, from `episodes` episodes that teach the agent nothing.
+        """The value of the policy to deploy, with intervals, from `episodes` episodes; the agent does not change.
 
-        An interval covers the value with probability 1-`delta` (see `Evaluation` for which one needs what).
-        The same seed gives the same episodes to every agent; none of them are those of a `fit` with that seed.
+        An interval covers the value with probability 1-`delta` (`Evaluation` states the assumptions of each).
+        The same seed gives every agent the same episodes; they differ from those of a `fit` with that seed.
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         return evaluate(self, as_environment(env), episodes, seed, delta)
@@ -352,19 +352,19 @@ class Agent:
         return values
 
     def read(self, verb: int, states: npt.ArrayLike, step: int) -> Floats:
-        """What a verb that reads (`krl.verbs.READ_COUNTS`, …) gives at `states` (n, …), in mapped units."""
+        """The read-out `verb` (`krl.verbs.READ_COUNTS`, …) at `states` (n, …), in mapped units."""
         model = self.handle()
         h = self.spaces.check_step(step)
         return self.read_model(model, verb, self.spaces.check_states(states), h)
 
     def read_model(self, model: Any, verb: int, states: Floats, step: int) -> Floats:
-        """What the verb reads of a model at `states` (n, d) that have been checked: (n, A), or (n, 1) for values."""
+        """The read-out of a model at `states` (n, d) that have been checked: (n, A), or (n, 1) for values."""
         out = np.zeros((len(states), 1 if verb == verbs.READ_VALUES else self.spaces.actions))
         verbs.read_rows(model, verb, states, step, out)
         return out
 
     def handle(self) -> Any:
-        """The model as compiled code takes it (see `kernelrl.jit.handles`)."""
+        """The model in the form that compiled code takes (see `kernelrl.jit.handles`)."""
         model = self.check_started()
         if self._handed_over[0] is not model:
             self._handed_over = model, hand_over(model)
@@ -380,7 +380,7 @@ class Agent:
         verbs.check_model(model)
         if type(self).deployed_actions is Agent.deployed_actions and not verbs.read_q.is_implemented(type(model)):
             raise TypeError(
-                f"{type(model).__name__} does not implement read_q, in which the policy to deploy is greedy: write a "
+                f"{type(model).__name__} does not implement read_q, which the policy to deploy maximises: write a "
                 f"function for @krl.verbs.read_q.implement({type(model).__name__}), or {type(self).__name__}."
                 "deployed_actions"
             )
@@ -388,9 +388,9 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------- saving
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the agent to one file, from which `kernelrl.load` restores all of it."""
+        """Write the whole agent to one file, which `kernelrl.load` reads."""
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: neither the copy for going back nor addresses."""
+        """What is pickled: everything except the copy for recovery and memory addresses."""
         return self.__dict__ | {"recovery": None, "_handed_over": (None, None)}

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def as_environment(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
-    """An environment from itself or from its id."""
+    """`env` itself, or the environment with that id."""
     if isinstance(env, str):
         try:
             return make_environment(env)

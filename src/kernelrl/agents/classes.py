@@ -1,4 +1,4 @@
-"""The classes of agents by their names, which is how `kernelrl.load` finds them."""
+"""The classes of agents by name; `kernelrl.load` finds them here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def register(cls: type[Agent]) -> None:
-    """Make a class known; raise TypeError if it would be taken for another, or could not be made from a file."""
+    """Register a class; raise TypeError if its name is taken or its agents could not be loaded from a file."""
     name, known = cls.__name__, AGENTS.get(cls.__name__)
     ours = name in kernelrl.__all__ and not cls.__module__.startswith("kernelrl.")
     if ours or (known is not None and file_of(known) != file_of(cls)):
@@ -36,5 +36,5 @@ def register(cls: type[Agent]) -> None:
 
 
 def file_of(cls: type[Agent]) -> str:
-    """Where a class is written; a script is the same as __main__ and as a module, and a cell may be run again."""
+    """The file of a class: a script may run as __main__ and be imported as a module, and a cell may run again."""
     return getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__

@@ -10,16 +10,16 @@ file, in the configuration of a run (both JSON) and in the file of an experiment
     lipschitz = {name = "recursion", reward = 10.0, transition = 1.0}     # the tuple (λ_r, λ_p)
     metric = {name = "weighted", from = "my_metrics", weights = [1.0, 2.0]}
 
-The name is one of the registry (see `kernelrl.agents.registry`), and the other keys are the fields of the class. In the
-table of a user's own class `from` is the module that registers it. What JSON or TOML lacks is written like this:
+The name comes from the registry (see `kernelrl.agents.registry`), and the other keys are the fields of the class. In
+the table of a user's own class `from` is the module that registers it. Values that JSON or TOML lacks are written as
 
     "none", "inf", "-inf"                               None and the infinities
     {name = "tuple", items = [0.0, 1.0]}                a tuple, where a list would mean something else
     {name = "function", function = "module:function"}   a function
-    {name = "text", text = "none"}                      a text that would be read as one of the words above
+    {name = "text", text = "none"}                      a string that would be read as one of the words above
 
-A list is a tuple where the field is annotated as one, and a text is "module:function" where the field is annotated as a
-Callable. Importing runs code, so it is for the caller of `decode` to say what may be imported (see `Imports`).
+A list is read as a tuple if the field is annotated as a tuple, and a string as "module:function" if the field is
+annotated as a Callable. Importing runs code, so the caller of `decode` decides what may be imported (see `Imports`).
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ __all__ = ["Imports", "decode", "describe", "encode", "encode_all", "function_pa
 
 Field = dataclasses.Field[Any]
 WORDS = {"none": None, "inf": math.inf, "-inf": -math.inf}
-FORMS = {"tuple": "items", "function": "function", "text": "text"}  # tables that are no objects, and their one key
+FORMS = {"tuple": "items", "function": "function", "text": "text"}  # tables that are not objects, and their one key
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
 def encode_all(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters by name, as JSON and TOML can hold them."""
+    """Hyper-parameters by name, in a form for JSON and TOML."""
     return {argument: encode(argument, value) for argument, value in values.items()}
 
 
 def encode(argument: str, value: Any) -> Any:
-    """The hyper-parameter `argument` as JSON and TOML can hold it."""
+    """The hyper-parameter `argument` in a form for JSON and TOML."""
     return encode_as(kind_of(argument), argument, value)
 
 
 def encode_as(kind: str | None, argument: str, value: Any) -> Any:
-    """The same where objects of that kind are expected; errors name `argument`."""
+    """Like `encode`, where objects of that kind are expected; errors name `argument`."""
     if isinstance(value, tuple) and (cls := AS_TUPLE.get(kind)) and len(value) == len(parts_of(cls)):
         value = cls(*value)
     if type(value) in NAMES:
@@ -79,7 +79,7 @@ def encode_as(kind: str | None, argument: str, value: Any) -> Any:
 
 
 def encode_plain(argument: str, value: Any) -> Any:
-    """None, a number or a text."""
+    """None, a number or a string."""
     if value is None:
         return "none"
     if isinstance(value, float) and not math.isfinite(value):
@@ -97,7 +97,7 @@ def encode_plain(argument: str, value: Any) -> Any:
 
 
 def encode_object(expected: str | None, argument: str, value: Any) -> dict[str, Any]:
-    """The table of an object of a registered class; it says of which kind it is, unless that is the expected one."""
+    """The table of an object of a registered class; it names the kind unless that is the expected one."""
     cls, (kind, name) = type(value), NAMES[type(value)]
     table: dict[str, Any] = {"name": name} if kind == expected else {"kind": kind, "name": name}
     if cls.__module__.partition(".")[0] != "kernelrl":
@@ -124,7 +124,7 @@ def function_path(argument: str, function: Any) -> str:
 
 
 def alternatives(field: Field) -> set[str]:
-    """The words of a field's annotation, which may be a text or an object, without what stands in brackets."""
+    """The words of a field's annotation, given as a string or an object, without what is in brackets."""
     said, before = str(field.type), ""
     while said != before:
         said, before = re.sub(r"\[[^\[\]]*\]", "", said), said
@@ -132,7 +132,7 @@ def alternatives(field: Field) -> set[str]:
 
 
 def takes_function(field: Field) -> bool:
-    """Whether a text in that field is "module:function": it is annotated as a Callable, or one or None."""
+    """Whether a string in that field is "module:function": the annotation is a Callable, perhaps or None."""
     return "Callable" in (words := alternatives(field)) and "str" not in words
 
 
@@ -142,12 +142,12 @@ def takes_tuple(field: Field) -> bool:
 
 
 def as_lists(value: Any) -> Any:
-    """Tuples, and those within them, as lists."""
+    """Tuples, also nested ones, as lists."""
     return [as_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
 def as_tuples(value: Any) -> Any:
-    """Lists, and those within them, as tuples."""
+    """Lists, also nested ones, as tuples."""
     return tuple(as_tuples(item) for item in value) if isinstance(value, list) else value
 
 
@@ -155,7 +155,7 @@ def as_tuples(value: Any) -> Any:
 
 
 class Imports:
-    """What `decode` may import: whatever a table names, as is right for tables that the user wrote."""
+    """What `decode` may import: here anything that a table names, for tables that the user wrote."""
 
     def function(self, argument: str, path: str) -> Any:
         """The function "module:function"."""
@@ -173,12 +173,12 @@ class Imports:
 
 
 def decode(argument: str, value: Any, imports: Imports | None = None) -> Any:
-    """The hyper-parameter `argument` from what `encode` or the user wrote; an error names it and what is allowed."""
+    """The hyper-parameter `argument` from its encoded form; an error names it and what is allowed."""
     return decode_as(kind_of(argument), argument, value, imports or Imports())
 
 
 def decode_as(kind: str | None, argument: str, value: Any, imports: Imports) -> Any:
-    """The same where objects of that kind are expected; errors name `argument`."""
+    """Like `decode`, where objects of that kind are expected; errors name `argument`."""
     if isinstance(value, str):
         return WORDS.get(value, value)
     if isinstance(value, list):
@@ -206,7 +206,7 @@ def decode_object(cls: type[Any], argument: str, table: dict[str, Any], imports:
 
 
 def decode_form(kind: str | None, argument: str, table: dict[str, Any], imports: Imports) -> Any:
-    """A tuple, a function or a text from its table."""
+    """A tuple, a function or a string from its table."""
     name = table["name"]
     key = FORMS[name]
     check_parts(f"{argument}: {name}", [part for part in table if part != "name"], (key,), (key,))
@@ -280,7 +280,7 @@ def check_parts(where: str, given: Iterable[str], allowed: Iterable[str], requir
 
 
 def needs_code(argument: str, value: Any) -> bool:
-    """Whether a function or a class of the user's own is part of what `encode` wrote."""
+    """Whether an encoded hyper-parameter contains a user's own function or class."""
     if isinstance(value, list):
         return any(needs_code(argument, item) for item in value)
     if not isinstance(value, dict):
@@ -303,7 +303,7 @@ def describe(tables: Mapping[str, Any]) -> str:
 
 
 def text(value: Any, quoted: bool = True) -> str:
-    """One encoded hyper-parameter for people: objects as calls, texts in quotation marks if `quoted`."""
+    """One encoded hyper-parameter for people: objects as calls, strings in quotation marks if `quoted`."""
     if isinstance(value, dict):
         name = value.get("name")
         if name == "tuple" and isinstance(value.get("items"), list):

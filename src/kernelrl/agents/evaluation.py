@@ -1,18 +1,18 @@
-"""How good the policy to deploy is: plays it and changes nothing in the agent.
+"""The value of the policy to deploy, estimated by playing it; the agent does not change.
 
 The episodes' returns G_1 … G_n are independent. With their mean Ḡ and sample variance s² there are two intervals for
-the policy's value. Student's, Ḡ ± t·s/√n, holds for returns that are roughly normal. It fails where a return is rare:
-if one episode in a thousand pays anything, a third of all samples of a thousand show nothing, and the interval has no
-width. For returns in a known range of width W, however they are distributed, with probability at least 1-δ (Maurer and
-Pontil, Empirical Bernstein Bounds and Sample Variance Penalization, 2009, theorem 4)
+the policy's value. Student's, Ḡ ± t·s/√n, holds for returns that are roughly normal. It fails where rewards are rare:
+if one episode in a thousand has a reward, a third of all samples of a thousand contain none, and the interval has width
+0. For returns of any distribution in a known range of width W, with probability at least 1-δ (Maurer and Pontil,
+Empirical Bernstein Bounds and Sample Variance Penalization, 2009, theorem 4)
 
     E[G] ≥ Ḡ - √(2·s²·log(2/δ)/n) - 7·W·log(2/δ)/(3·(n-1)),
 
 the same on the other side, and both at once with log(4/δ). An episode of at most H steps with rewards in [low, high]
 may end early, after which nothing is collected, so that returns lie in [H·min(low, 0), H·max(high, 0)].
 
-The gap of a policy is the mean over start states of V*(x) - V^π(x). Where an upper bound V↑ ≥ V* is certified, the mean
-of D_i = V↑(x_i) - G_i over episodes from x_i estimates something above it, and D_i lies in a range of width 2·W.
+The gap of a policy is the mean over start states of V*(x) - V^π(x). If V↑ ≥ V* is certified, the mean of
+D_i = V↑(x_i) - G_i over episodes from x_i estimates an upper bound of it, and D_i lies in a range of width 2·W.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Evaluation", "PolicyGap", "empirical_bernstein", "evaluate", "policy
 
 Floats = npt.NDArray[np.float64]
 
-FIRST = 2**40  # episodes of `fit` are numbered from 0, so those of an evaluation are others even with the same seed
+FIRST = 2**40  # first episode of an evaluation; `fit` counts from 0, so they differ even with the same seed
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Evaluation:
     mean: float
     """The mean return."""
     interval: tuple[float, float] | None
-    """Interval that covers the value with probability 1-δ whatever the distribution of returns, given the reward range;
-    None where no range was given to the agent, or where a reward fell outside it."""
+    """Interval that covers the value with probability 1-δ for any distribution of returns, given the reward range;
+    None if the user gave no range, or if a reward was outside it."""
     t_interval: tuple[float, float]
-    """Student's interval, narrower, for returns that are roughly normal; from one episode, the whole line."""
+    """Student's interval, narrower, for returns that are roughly normal; infinite for one episode."""
     returns: Floats
     """(episodes,) the return of each episode."""
 
@@ -63,9 +63,9 @@ class PolicyGap:
     bound: float
     """Upper bound on the mean of V*_1(x_1) - V^π(x_1)."""
     mean_gap: float
-    """The mean of V↑_1(x_1) - G over the episodes played, without a margin for chance."""
+    """The mean of V↑_1(x_1) - G over the episodes played, without a confidence margin."""
     interval: tuple[float, float]
-    """Both sides for the mean of V↑_1(x_1) - V^π(x_1), which is the gap and what V↑ is above V*."""
+    """Two-sided interval for the mean of V↑_1(x_1) - V^π(x_1), which is the gap plus V↑ - V*."""
     upper_values: Floats
     """(episodes,) the certified V↑_1 at each episode's start."""
     returns: Floats
@@ -77,7 +77,7 @@ class Played(NamedTuple):
 
     returns: Floats  # (n,)
     starts: Floats  # (n, d)
-    rewards: tuple[float, float]  # the lowest and the highest there was
+    rewards: tuple[float, float]  # the lowest and the highest
     cut: bool  # whether one was truncated before the agent's horizon
 
 
@@ -87,7 +87,7 @@ def evaluate(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int, del
     played, horizon = play_episodes(agent, env, episodes, seed)
     returns = played.returns
     interval = None
-    kept = (agent.rewards.low, agent.rewards.high) == agent.reward_range  # the user's promise, and not "auto"
+    kept = (agent.rewards.low, agent.rewards.high) == agent.reward_range  # given by the user and never widened
     if isinstance(agent.reward_range, tuple) and kept and inside(played.rewards, agent.reward_range):
         lowest, highest = possible_returns(agent.reward_range, horizon)
         margin = empirical_bernstein(returns, highest - lowest, delta)
@@ -123,10 +123,10 @@ def policy_gap(agent: Any, env: gym.Env[Any, Any], episodes: int, seed: int, del
 
 
 def empirical_bernstein(returns: npt.ArrayLike, width: float, delta: float, sides: int = 2) -> float:
-    """How far the mean of independent `returns` (n,), each in a range of `width`, is from what it estimates, at most.
+    """A bound on the error of the mean of independent `returns` (n,), each in a range of `width`.
 
-    With `sides=1` the mean is not too high by more than that with probability 1-δ (or not too low: either one, not
-    both), with `sides=2` neither. Infinite from one return. See the module for the formula.
+    With probability 1-δ the mean is not too high by more than that (`sides=1`; or not too low, but not both), or
+    neither too high nor too low (`sides=2`). Infinite for one return. The formula is in the module's docstring.
     """
     check_delta(delta)
     if sides not in (1, 2):
@@ -151,7 +151,7 @@ def t_interval(values: Floats, delta: float = 0.05) -> tuple[float, float]:
 
 
 def check_delta(delta: float) -> None:
-    """Refuse a δ that is no probability."""
+    """Raise ValueError unless `delta` is between 0 and 1."""
     if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0.0 < delta < 1.0:
         raise ValueError(f"delta must be a number between 0 and 1, such as 0.05, got {delta!r}")
 
@@ -172,17 +172,17 @@ def inside(rewards: tuple[float, float], reward_range: tuple[float, float]) -> b
 
 
 def play_episodes(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int) -> tuple[Played, int]:
-    """Play the deployed policy; also the most steps that an episode could have."""
+    """Play the deployed policy; also return the largest possible number of steps of an episode."""
     agent.check_started()
     agent.get_ready(env)
-    # Ours make no mistakes: the same episodes without Gymnasium's wrappers and checks, which cost more than the rest.
+    # This package's environments need no checks: the same episodes without Gymnasium's wrappers are much faster.
     world = compiled_dynamics(env) if is_shipped(env) else None
     if world is None:
         adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.first_action)
         parts = [play(agent, adapted, agent.spaces.horizon, seed, k, 1) for k in range(episodes)]
         horizon = agent.spaces.horizon
     else:
-        # Compiled dynamics have no state of their own, so all episodes can be at the same step, with fewer calls.
+        # Compiled dynamics have no state, so all episodes can be played step by step together, with fewer calls.
         horizon = compiled_horizon(env, agent.spaces.horizon)
         parts = [play(agent, world, horizon, seed, 0, episodes)]
     played = Played(

@@ -1,4 +1,4 @@
-"""Writing files so that at any moment, also after a crash, the old file or the new one is there whole."""
+"""Writing files so that at any moment, also after a crash, the whole old file or the whole new file is there."""
 
 import contextlib
 import json
@@ -14,10 +14,10 @@ __all__ = ["replacing", "sync_folder", "write_json"]
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the block ends well and is gone when it does not.
+    """A file to write to, which replaces `path` when the block succeeds and is deleted when it fails.
 
-    Links are followed: what they lead to is replaced. The mode of a file that is there is kept, and only regular files
-    are replaced. Any number of threads and processes may write to one path at a time; the last one to end wins.
+    Links are followed: their target is replaced. The mode of an existing file is kept, and only regular files are
+    replaced. Any number of threads and processes may write to one path at the same time; the last one to end wins.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -38,7 +38,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def mode_of(path: Path, target: Path) -> int | None:
-    """The mode of the regular file at `target`, to which `path` leads, or None where nothing is."""
+    """The mode of the regular file at `target`, to which `path` leads, or None if there is no file."""
     try:
         found = os.lstat(target).st_mode
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def mode_of(path: Path, target: Path) -> int | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was created or renamed in `folder` last; a file's own sync does not cover its name."""
+    """Write names created or changed in `folder` to disk; syncing a file does not cover its name."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""What `Agent.fit` does: plays episodes in blocks, and looks after everything between them."""
+"""What `Agent.fit` does: it plays episodes in blocks, and does everything else between them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["fit"]
 
-BLOCK_SECONDS = 0.1  # how long compiled code runs before Python looks at Ctrl-C and the progress bar
+BLOCK_SECONDS = 0.1  # how long compiled code runs before Python handles Ctrl-C and the progress bar
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass
 class Loop:
-    """The episode loop over one environment, and where it writes to."""
+    """The episode loop over one environment."""
 
     agent: Agent
     world: Any
@@ -41,7 +41,7 @@ class Loop:
     watch: Monitor | None
 
     def block(self, world: Any, count: int, returns: Floats, lengths: Any, values: Floats) -> tuple[int, Any]:
-        """Play at most `count` episodes; return how many were played to their end, and what was wrong then, or None."""
+        """Play at most `count` episodes; return how many were played to their end, and what then failed, or None."""
         agent, d = self.agent, self.agent.spaces.dimensions
         x, y, stream = np.zeros(d), np.zeros(d), np.zeros(4, np.uint64)
         bad, beyond = np.zeros(3), np.array([np.inf, -np.inf])
@@ -59,21 +59,22 @@ class Loop:
         )  # fmt: skip
         agent.episodes += played
         values[:played] = agent.in_own_units(values[:played], 0)
-        if bad[0]:
+        if bad[rollout.FAULT]:
             return played, fault(agent, bad, x, y)
-        if beyond[0] <= beyond[1]:
-            agent.widen(float(beyond[0]), float(beyond[1]))
+        lowest, highest = beyond
+        if lowest <= highest:
+            agent.widen(float(lowest), float(highest))
         return played, None
 
     def again(self, world: Any, count: int) -> None:
-        """Play `count` episodes at most that were played before."""
+        """Play again at most `count` episodes that were played before."""
         scrap = np.zeros(count), np.zeros(count, np.int64), np.zeros(count)
         self.block(self.world if world is None else world, count, *scrap)
 
 
 def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
-    """The error for what the loop found wrong."""
-    code, reward, step = int(bad[0]), float(bad[1]), int(bad[2])
+    """The error for a fault that the loop found."""
+    code, reward, step = int(bad[rollout.FAULT]), float(bad[rollout.REWARD]), int(bad[rollout.STEP])
     if code == rollout.BAD_START:
         return agent.spaces.state_error("the environment's start state", x)
     if code == rollout.BAD_STATE:
@@ -89,7 +90,7 @@ def fit(
     agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int | None, driver: str, progress: bool | None,
     until_gap: float | None, monitor: Any,
 ) -> History:  # fmt: skip
-    """Play `episodes` episodes in `env`, where the agent is started if it has not been."""
+    """Play `episodes` episodes in `env`; start the agent first if needed."""
     watch = None if monitor is None else Monitor(monitor, agent.episodes, agent.in_own_units)
     if watch is not None and driver == "compiled":
         raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
@@ -126,7 +127,7 @@ def fit(
                 if until_gap is not None and played == due:
                     gap = agent.gap()
             except BaseException as error:
-                done = agent.episodes - first  # whole episodes of a block that did not end count, too
+                done = agent.episodes - first  # whole episodes of an unfinished block also count
                 if recovery is not None and not whole:
                     recovery.restore(first + done, loop.again)
                 agent.recovery = None
@@ -144,10 +145,10 @@ def fit(
 
 
 def recovery_for(agent: Agent, env: gym.Env[Any, Any], dynamics: Any) -> Recovery | None:
-    """What brings the agent back to a whole episode, or None where nothing can go wrong.
+    """What can bring the agent back to its last whole episode, or None where nothing can go wrong.
 
-    Environments of this package make no mistakes, and so none can be made with them unless the range of rewards is a
-    promise or excludes 0. A short call of `fit` goes on with the copy of the call before it.
+    Environments of this package do not fail, so recovery is needed only if the range of rewards is strict or excludes
+    0. A short call of `fit` reuses the copy of the call before it.
     """
     kept, agent.recovery = agent.recovery, None
     if dynamics is None:
@@ -171,12 +172,12 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How many episodes to run next so that it takes about BLOCK_SECONDS."""
+    """How many episodes to run next, for about BLOCK_SECONDS."""
     return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))
 
 
 def next_check(episodes: int) -> int:
-    """After how many episodes the gap is looked at next: from 16 on at intervals of an eighth."""
+    """The number of episodes at which the gap is checked next: 16, then each time an eighth more."""
     k = 16
     while k <= episodes:
         k += k // 8

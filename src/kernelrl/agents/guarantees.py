@@ -1,7 +1,7 @@
-"""Between the agents and the theory: which bonuses may be used with which settings, and their tables of coefficients.
+"""What agents take from the theory: which bonuses are valid with which settings, and their tables of coefficients.
 
-The joint and the full bonus hold with probability 1-δ where the theory's assumptions do: a kernel that satisfies
-assumption 3, known Lipschitz constants, and a space of known covering number.
+The joint and the full bonus hold with probability 1-δ under the theory's assumptions: a kernel that satisfies
+assumption 3, known Lipschitz constants, and a space with a known covering number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -> None:
-    """Refuse a bonus of the theory where its assumptions do not hold."""
+    """Raise ValueError for a bonus of the theory whose assumptions do not hold."""
     chosen = bonus_object(bonus)
     if not chosen.promises:
         return
@@ -78,7 +78,7 @@ def check_assumption(name: str, g: Kernel) -> None:
 
 
 def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> None:
-    """Refuse a certificate, or whatever `name` is, where the bonus gives none."""
+    """Raise ValueError for `name`, such as a certificate, if the bonus gives no certificates."""
     chosen = bonus_object(bonus)
     if not chosen.certifies:
         raise ValueError(
@@ -126,12 +126,12 @@ def norm_of(metric: Any) -> float:
 
 
 def check_order(lower: float, upper: float, slack: float) -> None:
-    """Refuse bounds that have crossed, up to rounding and `slack`, in mapped units."""
+    """Raise ValueError if the bounds have crossed by more than rounding and `slack`, in mapped units."""
     if lower > upper + slack + 1e-9:
         raise ValueError(
-            f"lipschitz: the data refute the constants, or the probability δ of failure has come true: the lower bound "
-            f"on V* exceeds the upper one by {lower - upper:.3g} times the width of reward_range; make the agent with "
-            "larger constants"
+            "lipschitz: the data contradict the constants, or the failure of probability δ has happened: the lower "
+            f"bound on V* exceeds the upper one by {lower - upper:.3g} times the width of reward_range; make the agent "
+            "with larger constants"
         )
 
 

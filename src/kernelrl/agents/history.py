@@ -17,7 +17,7 @@ class History:
     """The episodes of one call of `fit`."""
 
     first_episode: int
-    """Number of episodes the agent had behind it before this call."""
+    """Number of episodes that the agent had played before this call."""
     returns: npt.NDArray[np.float64]
     """(episodes,) sum of rewards of each episode, in the environment's own units."""
     lengths: npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ class History:
     interrupted: bool = False
     """Whether Ctrl-C ended the call before all episodes were played."""
     gap: float | None = None
-    """With `until_gap`, the largest gap between certified bounds at recent start states, when it was looked at last."""
+    """With `until_gap`, the largest gap between certified bounds at recent start states, at the last check."""
     optimism: "Optimism | None" = None
     """With `monitor`, optimistic and optimal values at every visited state."""
 

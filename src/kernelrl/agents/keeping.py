@@ -1,6 +1,6 @@
-"""What a kernel agent keeps of its data: every sample, or counts at representative states.
+"""How a kernel agent keeps its data: every sample, or counts at representative states.
 
-The two classes have the same methods, and are all that tells an exact agent from one on representative states.
+The two classes have the same methods. They are the only difference between an exact agent and one on representatives.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kernelrl.planning.interface import Planned, complete_plan, for_settings
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import ENDED, PENDING, Smoothed, new_smoothed
 from kernelrl.stores.merged import SAMPLES, STARTED, STARTS, new_merged, rebandwidth
-from kernelrl.stores.samples import STEP, TERMINATED, Settings, cell_widths, new_samples
+from kernelrl.stores.samples import FROM, LOGGED, STEP, TERMINATED, Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
 
 Floats = npt.NDArray[np.float64]
 Box = tuple[Floats, Floats]
-LONG = 20_000  # samples times steps from which on planning shows a bar
+LONG = 20_000  # planning with at least so many samples times steps shows a bar
 
 
 class EverySample:
@@ -36,11 +36,11 @@ class EverySample:
     def __init__(self, bounded: bool, moments: bool) -> None:
         """`bounded`: whether the metric allows a grid; `moments`: whether the bonus needs Σwρ and Σw²."""
         self.bounded, self.moments = bounded, moments
-        self.widths: tuple[float, float] | None = None  # of the cells that samples are arranged in
+        self.widths: tuple[float, float] | None = None  # widths of the cells of the buckets
         self.new_plan: Callable[..., Any]
 
     def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
-        """The store and the plan before any data; `new_plan` is that for all samples."""
+        """The store and the plan before any data; `new_plan` makes a plan for all samples."""
         self.box, self.new_plan = box, new_plan
         if self.widths is None:
             self.widths = self._widths(settings)
@@ -67,7 +67,7 @@ class EverySample:
         return with_room(model._replace(settings=settings, plan=plan))
 
     def planned(self, model: Any, side: Any, what: str) -> Planned:
-        """A plan of all data on that side; `what` is said to be planned if it takes long."""
+        """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""
         settings = model.settings._replace(bonus=before_data(model.settings.bonus))
         cell, _ = self._widths(settings)
         planned: Planned = new_full(settings, model.store, *self.box, cell, self.moments)
@@ -79,7 +79,7 @@ class EverySample:
 
     def samples(self, model: Any) -> int:
         """How many samples there are."""
-        return int(model.store.number[0])
+        return int(model.store.number[LOGGED])
 
     def has_terminated(self, model: Any) -> bool:
         """Whether any sample ended its episode by a termination."""
@@ -88,16 +88,16 @@ class EverySample:
     def starts(self, model: Any) -> Floats:
         """(n, d) embedded start states of the last episodes."""
         steps = model.store.labels[STEP, : self.samples(model)]
-        starts: Floats = model.store.states[0, np.flatnonzero(steps == 0)[-STARTS:]]
+        starts: Floats = model.store.states[FROM, np.flatnonzero(steps == 0)[-STARTS:]]
         return starts
 
     def to_store(self) -> dict[str, Any]:
-        """What a file must tell besides the model's arrays."""
+        """What a file must contain besides the model's arrays."""
         assert self.widths is not None
         return {"widths": [str(width) for width in self.widths]}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """Take up what `to_store` gave."""
+        """Restore what `to_store` gave."""
         if "widths" not in stored:
             return
         widths = stored["widths"]
@@ -113,12 +113,12 @@ class AtRepresentatives:
     """Samples count for representative states."""
 
     def __init__(self, merge: float, limit: int | None, bounded: bool, moments: bool) -> None:
-        """`merge` is the distance within which states are one, `limit` the most representatives."""
+        """`merge` is the distance within which states are merged, `limit` the largest number of representatives."""
         self.merge, self.limit, self.bounded, self.moments = merge, limit, bounded, moments
         self.widths = None
 
     def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
-        """The store and the plan before any data; `new_plan` is that for representative states."""
+        """The store and the plan before any data; `new_plan` makes a plan for representative states."""
         limit = self.limit or np.iinfo(np.int64).max
         store = new_merged(
             settings, *box, self.merge, limit, reach_of_cones(settings), self.bounded, self.moments
@@ -146,7 +146,7 @@ class AtRepresentatives:
         return planned
 
     def samples(self, model: Any) -> int:
-        """How many samples there are, pending ones included."""
+        """How many samples there are, including pending ones."""
         waiting = int(model.plan.clock[PENDING]) if isinstance(model.plan, Smoothed) else 0
         return int(model.store.clock[SAMPLES]) + waiting
 
@@ -162,11 +162,11 @@ class AtRepresentatives:
         return starts
 
     def to_store(self) -> dict[str, Any]:
-        """What a file must tell besides the model's arrays: nothing."""
+        """What a file must contain besides the model's arrays: nothing."""
         return {}
 
     def restore(self, stored: dict[str, Any]) -> None:
-        """There is nothing."""
+        """Do nothing: there is nothing to restore."""
 
 
 def with_room(model: Any) -> Any:
@@ -177,7 +177,7 @@ def with_room(model: Any) -> Any:
 
 
 def reach_of_cones(settings: Settings) -> float:
-    """How far a cone can reach below the cap; 0 where values are not interpolated."""
+    """How far from its tip a cone can be below the cap; 0 where values are not interpolated."""
     if not settings.interpolate:
         return 0.0
     with np.errstate(divide="ignore"):

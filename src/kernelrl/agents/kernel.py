@@ -1,4 +1,4 @@
-"""What Kernel-UCBVI and Greedy-Kernel-UCBVI share: hyper-parameters and their checks, read-outs, what is deployed."""
+"""What Kernel-UCBVI and Greedy-Kernel-UCBVI share: hyper-parameters and their checks, read-outs, deployed policy."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from kernelrl.bonuses.smoothed import bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import embed, resolve_metric
+from kernelrl.geometry.representatives import FAR, KNOWN
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
@@ -46,9 +47,9 @@ from kernelrl.theory.lipschitz import unknown_lipschitz
 
 __all__ = ["KernelAgent"]
 
-MOST_SAMPLES = 2.0**20  # weights that, were there so many, would not change β in double precision are left out
-MANY_SAMPLES, ALONE = 1000, 0.8  # with so many samples and so many representatives for each, none is near another
-MOVED = 0.05  # weights are computed again when a schedule has moved the bandwidth by more than this fraction
+MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
+MANY_SAMPLES, ALONE = 1000, 0.8  # from so many samples on, warn if there are more than ALONE representatives per sample
+MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
 class KernelAgent(Agent, abstract=True):
@@ -58,8 +59,8 @@ class KernelAgent(Agent, abstract=True):
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
         "representatives", "max_representatives", "reward_range",
     )  # fmt: skip
-    exact_plan: ClassVar[Any]  # makes the plan (see `kernelrl.planning.interface`) for all samples, and the one for
-    merged_plan: ClassVar[Any]  # representative states
+    exact_plan: ClassVar[Any]  # makes a plan (see `kernelrl.planning.interface`) for all samples
+    merged_plan: ClassVar[Any]  # makes a plan for representative states
     replan = REPLAN[0]
 
     def __init__(
@@ -68,7 +69,7 @@ class KernelAgent(Agent, abstract=True):
         max_representatives: int | None, reward_range: tuple[float, float] | str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
-        is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # which is callable, too
+        is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # a Kernel is callable, too
         self.bandwidth = bandwidth if is_schedule else check_bandwidth(bandwidth)
         self.regularization = positive("regularization", regularization, least=1e-100, most=1e100)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
@@ -92,7 +93,7 @@ class KernelAgent(Agent, abstract=True):
         self._warned_of_limit = self._warned_of_strangers = False
 
     def _check_combination(self) -> None:
-        """Refuse options that need representatives where there are none, or that contradict each other."""
+        """Reject options that need representatives where there are none, or that contradict each other."""
         if self.representatives is None and self.max_representatives is not None:
             raise ValueError("max_representatives is for representative states, but representatives is None")
         check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
@@ -110,7 +111,7 @@ class KernelAgent(Agent, abstract=True):
                 )
 
     def keeps_promises(self) -> bool:
-        """Whether the bonus is one of the theory."""
+        """Whether the bonus has a guarantee."""
         return bool(bonus_object(self.bonus).promises)
 
     def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
@@ -120,7 +121,7 @@ class KernelAgent(Agent, abstract=True):
     # ----------------------------------------------------------------------------------------------------- the model
 
     def _mapped_lipschitz(self) -> Any:
-        """`lipschitz` for rewards mapped to [0, 1]: what is given is in the environment's units."""
+        """`lipschitz` for rewards mapped to [0, 1]; users give it in the environment's units."""
         width = self.rewards.width
         if self.lipschitz == "log":
             return unknown_lipschitz(epoch_end(self._log_epoch))
@@ -157,7 +158,7 @@ class KernelAgent(Agent, abstract=True):
         return settings._replace(bonus=with_data_of(settings.bonus, self.model.settings.bonus))
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
-        """All samples, or representatives, before any data."""
+        """The model before any data."""
         low, high = spaces.low, spaces.high
         self._warn_of_axes(low, high)
         check_space(self.metric, self.metric.space(low, high), low.size)
@@ -173,7 +174,7 @@ class KernelAgent(Agent, abstract=True):
         return with_room(self.model_of(settings, store, plan, stream, low.size))
 
     def to_store(self) -> dict[str, Any]:
-        """The bandwidth in use, and how samples are arranged."""
+        """The bandwidth in use, and the widths of cells."""
         return {"sigma": self._sigma, "log_epoch": self._log_epoch, **self._keeping.to_store()}
 
     def _bandwidth_of(self, k: int) -> float:
@@ -181,7 +182,7 @@ class KernelAgent(Agent, abstract=True):
         return check_bandwidth(self.bandwidth(k)) if callable(self.bandwidth) else float(self.bandwidth)
 
     def before_episodes(self, count: int) -> int:
-        """Take the bandwidth and the Lipschitz constant of the next episode into use."""
+        """Start to use the bandwidth and the Lipschitz constant of the next episode."""
         self._warn_of_limit()
         self._warn_of_strangers()
         if self.lipschitz == "log":
@@ -199,7 +200,7 @@ class KernelAgent(Agent, abstract=True):
         return count
 
     def _renew_log(self) -> int:
-        """Take the Lipschitz constant of this episode into use; return for how many episodes it holds."""
+        """Start to use the Lipschitz constant of this episode; return for how many episodes it stays."""
         k = self.episodes + 1
         epoch = k.bit_length() - 1
         if epoch != self._log_epoch:
@@ -208,13 +209,13 @@ class KernelAgent(Agent, abstract=True):
         return epoch_end(epoch) - self.episodes
 
     def rescaled(self, keep: float) -> Any:
-        """The model in the units of the range in force; Lipschitz constants are in them, too."""
+        """The model in the units of the current range, including the Lipschitz constants."""
         before = self.model.settings
         model = self._keeping.with_settings(self.model, self._settings_now())
         return verbs.rescaled(model._replace(settings=before), model.settings, keep)
 
     def capture(self) -> dict[str, Any]:
-        """With the bandwidth in use, and how samples are arranged."""
+        """Also the bandwidth in use and the widths of cells."""
         return super().capture() | {
             "_sigma": self._sigma,
             "_log_epoch": self._log_epoch,
@@ -222,7 +223,7 @@ class KernelAgent(Agent, abstract=True):
         }
 
     def reinstate(self, captured: dict[str, Any]) -> None:
-        """With nothing planned."""
+        """Also drop separate plans."""
         super().reinstate(captured | {"_keeping": copy.copy(captured["_keeping"])})
         self._deployed = self._certified = None
 
@@ -245,7 +246,7 @@ class KernelAgent(Agent, abstract=True):
             )
 
     def _warn_of_strangers(self) -> None:
-        """Say once that hardly any two states are near each other, so that nothing can be learnt."""
+        """Warn once if hardly any two states are near each other, so that nothing can be learnt."""
         if self.representatives is None or self._warned_of_strangers:
             return
         number, samples = self.number_of_representatives, self._keeping.samples(self.model)
@@ -261,13 +262,13 @@ class KernelAgent(Agent, abstract=True):
         )
 
     def _warn_of_limit(self) -> None:
-        """Say once that states are being merged from farther away than the merge distance."""
-        if self.max_representatives is None or self._warned_of_limit or not self.model.store.reps.number[1]:
+        """Warn once if states are merged from farther away than the merge distance."""
+        if self.max_representatives is None or self._warned_of_limit or not self.model.store.reps.number[FAR]:
             return
         self._warned_of_limit = True
         warnings.warn(
             f"max_representatives: there are {self.max_representatives} representatives, so further states are merged "
-            "into the nearest however far; a larger merge distance or limit avoids that",
+            "into the nearest one at any distance; a larger merge distance or limit avoids that",
             UserWarning,
             stacklevel=3,
         )
@@ -286,19 +287,18 @@ class KernelAgent(Agent, abstract=True):
     @property
     def number_of_representatives(self) -> int:
         """How many representative states there are; an agent that keeps every sample has none."""
-        return 0 if self.representatives is None else int(self.check_started().store.reps.number[0])
+        return 0 if self.representatives is None else int(self.check_started().store.reps.number[KNOWN])
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data.
 
-        They bound the value of the best policy there is. They do not bound the value of the policy that this agent
-        deploys, which may be below `lower`: that one is measured by `evaluate`, and how far it is from the best one is
-        bounded by `policy_gap`.
+        They bound the value of the best policy. They do not bound the value of the policy that this agent deploys,
+        which may be below `lower`: `evaluate` estimates it, and `policy_gap` bounds its distance from the best.
 
-        With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold at once with
+        With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold together with
         probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
-        the environment does not change with the step. (`Full` is as good, but so large that the bounds are 0 and H.)
-        It is planned when first asked for and kept until data change.
+        the environment does not change with the step. (`Full` is also valid, but so large that the bounds are 0 and H.)
+        The bounds are computed at the first call and kept until data change.
         """
         self.check_started()
         check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
@@ -306,7 +306,7 @@ class KernelAgent(Agent, abstract=True):
         bounds, u = self.certified_bounds(), np.zeros(x.size)
         embed(self.model.settings.space, x, u)
         lower, upper = bounds.at(u)
-        # What the agent itself has planned is an upper bound, too, up to changes that it has not passed on.
+        # The agent's own plan is also an upper bound, up to changes that it has not passed on.
         planned = verbs.read_values(self.handle(), x, 0) + 2.0 * self.spaces.horizon * STILL
         upper = float(min(upper, planned))
         check_order(lower, upper, 2.0 * self.spaces.horizon * STILL)
@@ -315,19 +315,19 @@ class KernelAgent(Agent, abstract=True):
     def policy_gap(
         self, env: gym.Env[Any, Any] | str, episodes: int = 1000, delta: float = 0.05, seed: int = 0
     ) -> PolicyGap:
-        """An upper bound on the mean over start states of V*_1(x_1) - V^π(x_1), π being the policy to deploy.
+        """An upper bound on the mean over start states of V*_1(x_1) - V^π(x_1), where π is the policy to deploy.
 
-        It plays `episodes` episodes of π in `env`, which teach the agent nothing, and compares each episode's return G
-        with the certified upper bound V↑_1 at its start (see `certificate`). Two things must hold:
+        It plays `episodes` episodes of π in `env` without learning, and compares each episode's return G with the
+        certified upper bound V↑_1 at its start (see `certificate`). Two things must hold:
 
-        - the certificate: V↑_1 ≥ V*_1 everywhere. It does with probability 1-δ', where δ' is the `delta` of the
-          agent's bonus and the probability is that of learning, under the assumptions named at `certificate`;
+        - the certificate: V↑_1 ≥ V*_1 everywhere. Over the randomness of learning this has probability 1-δ', where δ'
+          is the `delta` of the agent's bonus, under the assumptions named at `certificate`;
         - the sampling: whatever was learnt, with probability 1-`delta` over the episodes played here the mean of
-          V↑_1(x_1) - V^π(x_1) lies in `interval`, half of `delta` being allowed for each side.
+          V↑_1(x_1) - V^π(x_1) lies in `interval`, with half of `delta` for each side.
 
-        So `bound` holds with probability at least 1-δ'-`delta`/2, and all that is returned with at least 1-δ'-`delta`.
-        The environment must draw its episodes independently. This is for one call: for the bounds of m calls to hold at
-        once, give each `delta`/m.
+        So `bound` holds with probability at least 1-δ'-`delta`/2, and the whole result with at least 1-δ'-`delta`.
+        The environment must draw its episodes independently. This is for one call: for m calls to hold together, give
+        each `delta`/m.
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         self.check_started()
@@ -351,7 +351,7 @@ class KernelAgent(Agent, abstract=True):
         return self._certified[1]
 
     def check_episodes(self, more: int) -> None:
-        """Refuse more episodes than the bonus holds for."""
+        """Raise ValueError for more episodes than the bonus is valid for."""
         most = getattr(bonus_object(self.bonus), "episodes", None)
         if most is not None and self.episodes + more > most:
             raise ValueError(
@@ -360,7 +360,7 @@ class KernelAgent(Agent, abstract=True):
             )
 
     def check_gap(self, until_gap: Any) -> None:
-        """Refuse `until_gap` where there are no certificates."""
+        """Raise ValueError for `until_gap` if there are no certificates."""
         positive("until_gap", until_gap)
         check_certificate("until_gap", self.bonus, self.bonus_scale, self.lipschitz)
 
@@ -383,7 +383,7 @@ def check_bandwidth(bandwidth: Any) -> float:
 
 
 def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
-    """The merge distance: twice the bandwidth, or twice a schedule's minimum, where it is left to us."""
+    """The merge distance; by default twice the bandwidth, or twice a schedule's minimum."""
     if representatives is None:
         return None
     if representatives != "default":
@@ -392,7 +392,7 @@ def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
         return 2.0 * float(bandwidth)
     if not hasattr(bandwidth, "minimum"):
         raise ValueError(
-            "representatives: the default is twice the smallest bandwidth, which a function does not tell; give the "
+            "representatives: the default is twice the smallest bandwidth, which is not known for a function; give the "
             "merge distance, or None to keep every sample"
         )
     return 2.0 * float(bandwidth.minimum)

@@ -1,10 +1,10 @@
 """The optimism monitor: how often and by how much V^k < V* at the states that a run visits.
 
-Optimism, V^k_h ≥ V*_h everywhere, is what the analysis rests on; the simplified bonus does not promise it. On an
-environment whose optimal values are known, `fit(..., monitor=optimal_values)` looks at V^k_h just before each choice.
+The analysis depends on optimism, V^k_h ≥ V*_h everywhere; the simplified bonus does not guarantee it. On an environment
+whose optimal values are known, `fit(..., monitor=optimal_values)` records V^k_h just before each choice.
 
-A `Watched` model passes every verb on to the algorithm's own, so the run is the same to the last bit; it is plain
-Python, and therefore the Python driver's.
+A `Watched` model passes every verb on to the algorithm, so the run is the same to the last bit; it is plain Python, so
+it needs the Python driver.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Optimism:
     steps: Integers
     """(n,) step of the episode, from 0."""
     values: Floats
-    """(n,) V^k_h as it was when the action was chosen."""
+    """(n,) V^k_h when the action was chosen."""
     optimal: Floats
     """(n,) V*_h."""
 
@@ -64,7 +64,7 @@ class Optimism:
 
     @property
     def moved(self) -> float:
-        """The share of visited states at which V^k_h is below the value of no knowledge, the largest one seen there."""
+        """The share of visited states where V^k_h is below the largest value seen at that step, that without data."""
         if not self.values.size:
             return 0.0
         caps = np.zeros(int(self.steps.max()) + 1)
@@ -76,9 +76,9 @@ class Monitor:
     """Collects values at visited states."""
 
     def __init__(self, optimal: Any, first_episode: int, in_own_units: Callable[[Any, int], Any]) -> None:
-        """`optimal(states, step)` gives V*_h (n,) at `states` (n, d); an object with such a method `values` will do.
+        """`optimal(states, step)` gives V*_h (n,) at `states` (n, d); or an object with such a method `values`.
 
-        `in_own_units(values, step)` takes the algorithm's values to the environment's units.
+        `in_own_units(values, step)` converts the algorithm's values to the environment's units.
         """
         self.optimal = getattr(optimal, "values", optimal)
         if not callable(self.optimal):
@@ -94,7 +94,7 @@ class Monitor:
         self.visits.append((self.episode, h, float(self.in_own_units(value, h))))
 
     def result(self, episodes_played: int) -> Optimism:
-        """All of it but what came after so many episodes, with the optimal values."""
+        """The values of the first `episodes_played` episodes, with the optimal values."""
         visits = np.array(self.visits, np.float64).reshape(-1, 3)
         whole = visits[:, 0] < episodes_played
         visits, states = visits[whole], np.array(self.states)[whole]
@@ -104,13 +104,13 @@ class Monitor:
             at = steps == h
             found = np.asarray(self.optimal(states[at], int(h)), np.float64)
             if found.shape != (int(at.sum()),):
-                raise ValueError(f"monitor must return one value a state, {at.sum()} of them, got shape {found.shape}")
+                raise ValueError(f"monitor must return one value per state, {at.sum()} values, got shape {found.shape}")
             optimal[at] = found
         return Optimism(episodes, steps, visits[:, 2].copy(), optimal)
 
 
 class Watched(NamedTuple):
-    """An algorithm's model, looked at before each choice."""
+    """An algorithm's model whose values are recorded before each choice."""
 
     model: Any
     monitor: Monitor
@@ -130,7 +130,7 @@ def begin_watched(watched: Watched) -> None:
 
 @choose.implement_plain(Watched)
 def choose_watched(watched: Watched, state: Floats, h: int) -> Any:
-    """Look, then choose."""
+    """Record the value, then choose."""
     watched.monitor.note(state, h, float(read_values(watched.model, state, h)))
     return choose(watched.model, state, h)
 
@@ -151,6 +151,6 @@ def read_watched(watched: Watched, state: Floats, h: int) -> Any:
 
 @end_episode.implement_plain(Watched)
 def end_watched(watched: Watched) -> None:
-    """Pass it on, and count."""
+    """Pass it on, and count the episode."""
     end_episode(watched.model)
     watched.monitor.episode += 1

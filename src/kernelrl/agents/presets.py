@@ -2,17 +2,16 @@
 
 `krl.KernelUCBVI.preset(name, **changes)`, and likewise for the other agents, where `name` is
 
-    "text"       as the paper's section 6 has it, and right where the text is silent: bonus 1/√C + R_h/C, values capped
-                 at R_h, Euclidean metric, data pooled over the steps, no interpolation; a grid of 20 × 20 cells for
-                 the baselines
-    "analysed"   as the theorems have it: data per step and Lipschitz interpolation, for the baselines the bonuses of
-                 their analyses and data per step, except that UCBVI pools them and takes the minimum with its earlier
-                 Q, as Azar et al. do; it learns far more slowly
+    "text"       as in the paper's section 6: bonus 1/√C + R_h/C, values capped at R_h, Euclidean metric, data pooled
+                 over the steps, no interpolation; a grid of 20 × 20 cells for the baselines
+    "analysed"   as in the theorems: data per step and Lipschitz interpolation; for the baselines the bonuses of their
+                 analyses and data per step, except that UCBVI pools its data and takes the minimum with its earlier Q,
+                 as Azar et al. do; it learns far more slowly
 
-`changes` replaces or adds hyper-parameters, so that each difference can be tried alone:
+`changes` replaces or adds hyper-parameters, so that each difference can be tried separately:
 `KernelUCBVI.preset("text", stationary=False)`.
 
-The authors' own program differs from the text; `benchmarks/as_run.py` has a copy of what it does.
+The authors' own program differs from the text; `benchmarks/as_run.py` is a copy of it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 # The baselines: 20 cells along each axis.
 GRID: dict[str, Any] = {"bins": 20}
 THEORY: dict[str, Any] = {"bonus": "hoeffding", "total_episodes": 50_000}
-# Azar et al. (2017) count N and P̂ of pairs (x, a), whatever the step, and their algorithm 2 lets no Q rise.
+# Azar et al. (2017) count N and P̂ of pairs (x, a) over all steps, and in their algorithm 2 no Q rises.
 AZAR: dict[str, Any] = {"stationary": True, "minimum": True}
 COUNTING: dict[str, dict[str, Any]] = {
     "text": GRID,

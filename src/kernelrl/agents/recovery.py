@@ -1,9 +1,9 @@
-"""Going back to the last whole episode after something went wrong in the middle of one.
+"""Going back to the last whole episode after an error in the middle of one.
 
-An exception in an environment may come at any point, and by then the agent has taken in a part of the episode. Copying
-the agent before each episode would cost more than learning, so a copy is made now and then, and what has happened since
-is played again: over a compiled environment from the episodes' seeds, over any other from a record of its transitions.
-Every verb sees what it saw before, so the agent comes out the same to the last bit.
+An environment may raise an exception at any point, when the agent has already learnt from a part of the episode.
+Copying the agent before each episode would cost more than learning, so a copy is made only now and then, and the
+episodes since then are played again: with a compiled environment from their seeds, with any other from a record of its
+transitions. Every verb gets the same arguments as before, so the agent is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from kernelrl.envs.interface import advance, reset
 __all__ = ["Record", "Recorded", "Recovery"]
 
 Floats = npt.NDArray[np.float64]
-SHARE = 20.0  # a copy is made when learning since the last one took so many times as long as copying
+EPISODE, STEP = range(2)  # of `place`
+SHARE = 20.0  # a copy is made when learning since the last one took this many times as long as copying
 
 
 class Record(NamedTuple):
-    """One episode as an environment gave it."""
+    """The start state and the steps of one episode."""
 
     start: Floats
     steps: list[tuple[float, Floats, bool, bool]]
@@ -31,19 +32,19 @@ class Record(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """Episodes of a record as an environment of the loop; the actions are those of the first time."""
+    """Recorded episodes as an environment for the loop; the agent takes the same actions as the first time."""
 
     records: list[Record]
     place: list[int]
-    """How many episodes have been begun, and how many steps of the last one were taken."""
+    """EPISODE: how many episodes have been begun; STEP: how many steps of the last one were taken."""
 
 
 @reset.implement_plain(Recorded)
 def reset_recorded(env: Recorded, seed: int, stream: Any, state: Floats) -> None:
     """Begin the next episode."""
-    state[:] = env.records[env.place[0]].start
-    env.place[0] += 1
-    env.place[1] = 0
+    state[:] = env.records[env.place[EPISODE]].start
+    env.place[EPISODE] += 1
+    env.place[STEP] = 0
 
 
 @advance.implement_plain(Recorded)
@@ -51,8 +52,8 @@ def advance_recorded(
     env: Recorded, stream: Any, state: Floats, action: int, next_state: Floats
 ) -> tuple[float, bool, bool]:
     """The next step."""
-    reward, y, terminated, truncated = env.records[env.place[0] - 1].steps[env.place[1]]
-    env.place[1] += 1
+    reward, y, terminated, truncated = env.records[env.place[EPISODE] - 1].steps[env.place[STEP]]
+    env.place[STEP] += 1
     next_state[:] = y
     return reward, terminated, truncated
 
@@ -63,12 +64,12 @@ class Recovery:
     def __init__(self, agent: Any, compiled: bool) -> None:
         self._agent = agent
         self.records: list[Any] | None = None if compiled else []
-        """What the environment has given since the last copy, (start, steps) of each episode; it appends to it."""
+        """(start, steps) of each episode since the last copy; the environment's adapter appends to it."""
         self._copy()
 
     @property
     def worth_keeping(self) -> bool:
-        """Whether another call of `fit` had better go on with this copy than make one of its own."""
+        """Whether the next call of `fit` should reuse this copy instead of making its own."""
         return self.records is not None and self._learning < SHARE * self._cost
 
     def _copy(self) -> None:
@@ -79,13 +80,13 @@ class Recovery:
             self.records.clear()
 
     def learnt(self, seconds: float) -> None:
-        """Whole episodes were played, which took so long."""
+        """Note that whole episodes were played, which took `seconds`."""
         self._learning += seconds
         if self._learning > SHARE * self._cost + 0.1:
             self._copy()
 
     def restore(self, episodes: int, play: Any) -> None:
-        """Bring the agent to the end of its episode number `episodes`; `play(world, count)` plays on from where it is.
+        """Bring the agent to the end of its episode number `episodes`; `play(world, count)` continues from its state.
 
         `world` is the record, or None for the compiled environment itself.
         """

@@ -1,7 +1,7 @@
 """The classes of hyper-parameter objects by kind and name: kernels, metrics, bonuses, schedules of the bandwidth.
 
-A class that is registered once works wherever hyper-parameters are written or read (see `kernelrl.agents.codec`). Ours
-are registered below, a user's own by the decorator `krl.register`.
+A class that is registered once works wherever hyper-parameters are written or read (see `kernelrl.agents.codec`). This
+package's classes are registered below, a user's own by the decorator `krl.register`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = [
 C = TypeVar("C")
 KINDS = ("kernel", "metric", "bonus", "bandwidth", "lipschitz")
 KEYS = ("kind", "name", "from")  # of tables, besides the fields
-RESERVED = ("tuple", "function", "text", "none")  # what tables are named that are no objects
+RESERVED = ("tuple", "function", "text", "none")  # names of tables that are not objects
 
 REGISTRY: dict[str, dict[str, type[Any]]] = {kind: {} for kind in KINDS}
 NAMES: dict[type[Any], tuple[str, str]] = {}  # class → kind, name
 
 
 def register(kind: str, name: str) -> Callable[[type[C]], type[C]]:
-    """Make a class known by `name`, so that its objects can be saved, named in experiments' files and reported.
+    """Register a class as `name`, so that its objects can be saved, named in experiments' files and reported.
 
     `kind` is "kernel", "metric", "bonus", "bandwidth" (a schedule) or "lipschitz". The class is a frozen dataclass:
 
@@ -56,12 +56,12 @@ def register(kind: str, name: str) -> Callable[[type[C]], type[C]]:
     def add(cls: type[C]) -> type[C]:
         check_class(cls)
         known, other = REGISTRY[kind].get(name), NAMES.get(cls, (kind, name))
-        if known is not None and path_of(known) != path_of(cls):  # the same path: a module or cell that runs again
+        if known is not None and path_of(known) != path_of(cls):  # with the same path, a module or cell was run again
             raise ValueError(
                 f'register: the {kind} "{name}" is {path_of(known)} already; give {path_of(cls)} another name'
             )
         if other != (kind, name):
-            raise ValueError(f'register: {path_of(cls)} is the {other[0]} "{other[1]}" already; one name is enough')
+            raise ValueError(f'register: {path_of(cls)} is already the {other[0]} "{other[1]}"; one name is enough')
         REGISTRY[kind][name] = cls
         NAMES[cls] = kind, name
         return cls
@@ -117,7 +117,7 @@ class Recursion:
     transition: float
 
 
-AS_TUPLE: dict[str | None, type[Any]] = {"lipschitz": Recursion}  # what agents hold as a tuple of its fields
+AS_TUPLE: dict[str | None, type[Any]] = {"lipschitz": Recursion}  # objects that agents hold as a tuple of their fields
 
 PACKAGE: dict[str, dict[str, type[Any]]] = {
     "kernel": kernels.CLASSES,

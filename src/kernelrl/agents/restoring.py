@@ -1,4 +1,4 @@
-"""The state of an agent out of a file, in which there may be anything."""
+"""Restores the state of an agent from a file, whose content is not trusted."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ MOST = 2**53
 
 
 def restore(agent: Agent, started: dict[str, Any], archive: Archive) -> None:
-    """Have a new agent take up the state that `save` wrote; raise ValueError if it is not such a state."""
+    """Give a new agent the state that `save` wrote; raise ValueError if it is not a valid state."""
     arguments = read_started(started)
     outlines = archive.outlines()
     check_plausible(started, outlines)
     agent.stored = started
     agent.start(*arguments)
-    new, agent.model = agent.model, None  # until it is sure that there is one
+    new, agent.model = agent.model, None  # until the state has been checked
     for key in sorted(started.keys() ^ state_of(agent).keys()):
         raise ValueError(f"started has {'no ' if key not in started else ''}{key}")
     agent.outside = read_beyond(started["beyond"])
@@ -48,7 +48,7 @@ def restore(agent: Agent, started: dict[str, Any], archive: Archive) -> None:
 
 
 def extremes(agent: Agent) -> dict[str, float]:
-    """The lowest and the highest reward there may be among the data, and the same of values in mapped units."""
+    """The lowest and the highest reward that the data may contain, and the same for values in mapped units."""
     rewards = agent.rewards
     floor, ceiling = rewards.limits
     low, high = agent.outside or (0.0, 0.0)
@@ -59,7 +59,7 @@ def extremes(agent: Agent) -> dict[str, float]:
 
 
 def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.spaces.Discrete, int, int]:
-    """What `Agent.start` is called with, or a ValueError that names what is wrong."""
+    """The arguments of `Agent.start`, or a ValueError that names what is wrong."""
     for key, kind in KINDS.items():
         if key not in started:
             raise ValueError(f"started has no {key}")
@@ -95,7 +95,7 @@ def read_bounds(started: dict[str, Any], key: str) -> np.ndarray[Any, np.dtype[n
 
 
 def read_range(stored: Any, given: tuple[float, float] | str, strict: bool) -> RewardRange:
-    """The range of rewards in force, of an agent that was made with the range `given`."""
+    """The current range of rewards of an agent that was made with the range `given`."""
     if not (isinstance(stored, list) and len(stored) == 3 and type(stored[2]) is bool):
         raise ValueError(f"started: reward_range must be [lowest, highest, whether it is empty], got {stored!r}")
     found, auto = check_range(stored[:2]), isinstance(given, str)
@@ -120,11 +120,11 @@ def read_beyond(stored: Any) -> tuple[float, float] | None:
 
 
 def check_plausible(started: dict[str, Any], outlines: dict[str, Any]) -> None:
-    """Raise ValueError if the sizes in the header are beyond anything that the arrays of the file could be of.
+    """Raise ValueError if the sizes in the header are too large for the arrays of the file.
 
-    Before they are compared with the arrays exactly, a model of these sizes is made.
+    This comes first, because a model of these sizes is made before the arrays are compared with it exactly.
     """
     entries = sum(math.prod(array.shape) for array in outlines.values())
     for key in ("horizon", "actions"):
-        if len(outlines) > 1 and started[key] > entries:  # the random agent has but its stream
+        if len(outlines) > 1 and started[key] > entries:  # the random agent has only its stream
             raise ValueError(f"started: {key} is {started[key]}, but all arrays together have {entries} entries")

@@ -1,11 +1,11 @@
-"""The range of rewards that an agent maps to [0, 1] inside: given by the user, or taken from the rewards that are seen.
+"""The range of rewards that an agent maps to [0, 1] internally: given by the user, or taken from the rewards seen.
 
-A range given as a pair is a promise. A reward outside it is an error where guarantees rest on it (`strict`), and widens
-the range otherwise. "auto" begins with nothing and takes the lowest and the highest reward seen, 0 always included.
-Either way the range changes only between episodes (see docs/units.md for what that means for what was learnt).
+A reward outside a range given as a pair is an error if guarantees depend on the range (`strict`); otherwise it widens
+the range. "auto" begins without a range and takes the lowest and the highest reward seen, always including 0. In both
+cases the range changes only between episodes (docs/units.md says what happens to what was learnt).
 
-Inside, rewards are mapped from the range to [0, 1] (`kernelrl.stores.units`); what users see is in the environment's
-units: a value v of a step with n steps left is v·(high - low) + low·n there.
+Internally rewards are mapped from the range to [0, 1] (`kernelrl.stores.units`); users see the environment's units: a
+value v of a step with n steps left is v·(high - low) + low·n in these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kernelrl.stores.units import Units, units_of
 
 __all__ = ["RewardRange", "check_range"]
 
-SLACK = 1e-9  # rounding that is forgiven at the ends of a range that was given, as a share of its width
+SLACK = 1e-9  # rounding allowed at the ends of a given range, as a share of its width
 NARROWEST, WIDEST = 1e-100, 1e100
 
 
@@ -46,16 +46,16 @@ def check_range(given: Any) -> tuple[float, float] | str:
 
 @dataclass(frozen=True)
 class RewardRange:
-    """The range in force."""
+    """The current range."""
 
     low: float
     high: float
     given: bool
-    """Whether it began as a pair of the user's."""
+    """Whether the user gave it as a pair."""
     strict: bool = False
     """Whether a reward outside is an error."""
     empty: bool = False
-    """Nothing but 0 has been seen: [low, high] = [0, 1] only stands in for a range."""
+    """Only rewards of 0 have been seen: [low, high] = [0, 1] is a placeholder."""
 
     @classmethod
     def of(cls, given: tuple[float, float] | str, strict: bool = False) -> RewardRange:
@@ -79,7 +79,7 @@ class RewardRange:
 
     @property
     def holds_zero(self) -> bool:
-        """Whether 0, which is what an episode collects after its end, lies inside."""
+        """Whether 0, the reward after a termination, lies inside."""
         return self.limits[0] <= 0.0 <= self.limits[1]
 
     @property
@@ -89,11 +89,11 @@ class RewardRange:
         return units
 
     def in_own_units(self, values: Any, steps_left: int) -> Any:
-        """Values of a step with so many steps left, itself included, in the environment's units."""
+        """Values of a step with `steps_left` steps left, including itself, in the environment's units."""
         return values * self.width + self.low * steps_left
 
     def for_loop(self) -> npt.NDArray[np.float64]:
-        """(4,) what the episode loop must know (see `kernelrl.episodes.loop`)."""
+        """(4,) the `limits` of the episode loop (see `kernelrl.episodes.loop`)."""
         return np.array([*self.limits, self.strict, self.holds_zero], np.float64)
 
     def holds(self, reward: float) -> bool:
@@ -102,10 +102,10 @@ class RewardRange:
         return floor <= reward <= ceiling
 
     def widened(self, lowest: float, highest: float) -> tuple[RewardRange, float]:
-        """The range with these rewards inside, and by which factor distances from the cap shrink in mapped units.
+        """The range with these rewards inside, and the factor by which distances from the cap shrink in mapped units.
 
-        Values that only fall keep, in the environment's units, their distance from the cap, which rises with the upper
-        end: (H-h)·(rise) is added to them. The first range puts them back to the cap.
+        Values that only fall keep their distance from the cap in the environment's units. The cap rises with the upper
+        end, so (H-h)·(rise) is added to them. The first range resets them to the cap.
         """
         if self.empty and max(abs(lowest), abs(highest)) < NARROWEST:
             return self, 1.0
@@ -115,7 +115,7 @@ class RewardRange:
         return new, before / new.width
 
     def warn(self, lowest: float, highest: float, stacklevel: int) -> None:
-        """Say that these rewards have widened this range."""
+        """Warn that these rewards have widened this range."""
         reward = lowest if lowest < self.low else highest
         warnings.warn(
             f"reward_range: the reward {reward} is outside {(self.low, self.high)}; the range was widened and all data "
@@ -125,10 +125,10 @@ class RewardRange:
         )
 
     def outside_error(self, reward: float) -> ValueError:
-        """The error for a reward outside a range that is a promise."""
+        """The error for a reward outside a strict range."""
         return ValueError(
             f"reward: {reward!r} is outside reward_range={(self.low, self.high)}, on which the bonus's guarantees "
-            "rest; make the agent with reward_range=(lowest, highest) such that every reward lies inside"
+            "depend; make the agent with reward_range=(lowest, highest) such that every reward lies inside"
         )
 
     def end_error(self) -> ValueError:

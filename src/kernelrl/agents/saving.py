@@ -1,4 +1,4 @@
-"""What is written of an agent: hyper-parameters, its state besides the model, and the model's arrays."""
+"""Saves an agent: its hyper-parameters, its state besides the model, and the model's arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
 
 
 def state_of(agent: Agent) -> dict[str, Any]:
-    """All of the state but the model's arrays, as JSON."""
+    """The whole state except the model's arrays, as JSON."""
     spaces, rewards = agent.spaces, agent.rewards
     return {
         "low": [str(bound) for bound in spaces.low], "high": [str(bound) for bound in spaces.high],

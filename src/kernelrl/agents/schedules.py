@@ -1,7 +1,7 @@
-"""Bandwidths that fall as data come in: σ_k for the k-th episode, k from 0.
+"""Bandwidths that fall as data arrive: σ_k for the k-th episode, k from 0.
 
 An agent takes a schedule, or any function of k, as its `bandwidth`. Counts are kept raw, so nothing is lost when σ
-changes; weights are computed anew when σ_k has moved by more than 5 % from the bandwidth in use.
+changes; weights are computed again when σ_k differs by more than 5 % from the bandwidth in use.
 """
 
 from dataclasses import dataclass

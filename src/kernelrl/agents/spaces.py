@@ -1,4 +1,4 @@
-"""The states, actions and steps of one problem, and the checks of what comes in from outside."""
+"""The states, actions and steps of one problem, and checks of those that users and environments give."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from kernelrl.episodes.loop import clip_into
 __all__ = ["Spaces"]
 
 Floats = npt.NDArray[np.float64]
-NARROWEST, FARTHEST = 1e-100, 1e290  # an axis that is narrower cannot be divided, nor one that ends farther away
+NARROWEST, FARTHEST = 1e-100, 1e290  # limits for the width of an axis and for its ends
 
 
 @dataclass(frozen=True, eq=False)
 class Spaces:
-    """What an agent was started for: a box of states, actions counted from 0 inside, and a number of steps."""
+    """What an agent was started for: a box of states, actions (internally counted from 0), and a number of steps."""
 
     low: Floats
-    """(d,) the lowest state; of a Discrete space (1,) the first one."""
+    """(d,) the lowest state; for a Discrete space (1,) the first one."""
     high: Floats
     """(d,) the highest state."""
     shape: tuple[int, ...]
-    """The shape of a state as the environment has it."""
+    """The shape of a state in the environment."""
     discrete: bool
     """Whether the states are the whole numbers from low[0] to high[0]."""
     actions: int
     """A, how many actions there are."""
     first_action: int
-    """What the environment calls the action that is 0 inside."""
+    """The environment's number of the action that is 0 internally."""
     horizon: int
     """H, the number of steps of an episode."""
 
@@ -42,7 +42,7 @@ class Spaces:
     def of(
         cls, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int, takes_discrete: bool
     ) -> Spaces:
-        """The spaces as `Agent.start` is given them, or an error that says what will not do."""
+        """The spaces from the arguments of `Agent.start`, or an error that says what is not supported."""
         discrete = isinstance(observation_space, gym.spaces.Discrete) and takes_discrete
         if not (discrete or isinstance(observation_space, gym.spaces.Box)):
             other = " or a Discrete space" if takes_discrete else ""
@@ -59,7 +59,7 @@ class Spaces:
 
     @cached_property
     def slack(self) -> Floats:
-        """(d,) how far a state may lie outside: float32's rounding of a bound is not an escape from the box."""
+        """(d,) how far a state may lie outside the box: the rounding of its bounds to float32."""
         rounded = np.isfinite(self.low) & np.isfinite(self.high) & (not self.discrete)
         widest = np.maximum(abs(self.low), abs(self.high))
         return np.nan_to_num(np.where(rounded, 2.0 * spacing32(widest), 0))
@@ -105,7 +105,7 @@ class Spaces:
         return a - first
 
     def check_state(self, name: str, state: npt.ArrayLike) -> Floats:
-        """The state as float64 (d,), clipped by float32's rounding at most."""
+        """The state as float64 (d,), clipped by at most the rounding to float32."""
         try:
             x = np.asarray(state, np.float64)
         except (TypeError, ValueError):
@@ -124,7 +124,7 @@ class Spaces:
         try:
             x = np.asarray(states, np.float64)
         except (TypeError, ValueError):
-            raise TypeError(f"{name} must be an array of numbers, one state a row, got {states!r}") from None
+            raise TypeError(f"{name} must be an array of numbers, one state per row, got {states!r}") from None
         if x.shape[1:] != self.shape or x.ndim == 0:
             raise ValueError(f"{name} must have shape ({', '.join(map(str, ('n', *self.shape)))}), got shape {x.shape}")
         x = np.ascontiguousarray(x.reshape(len(x), self.low.size))
@@ -140,7 +140,7 @@ class Spaces:
         return np.clip(x, self.low, self.high)
 
     def state_error(self, name: str, state: Floats) -> ValueError:
-        """The error for a state that is no number or outside the box."""
+        """The error for a state that is not a number or is outside the box."""
         try:
             self.check_states(state.reshape(1, *self.shape), name)
         except ValueError as error:
@@ -149,7 +149,7 @@ class Spaces:
 
 
 def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
-    """The lowest and the highest state, both (d,), and the shape of a state; one of a Discrete space is a number."""
+    """The lowest and the highest state, both (d,), and the shape of a state, () for a Discrete space."""
     if isinstance(space, gym.spaces.Discrete):
         first, last = float(space.start), float(space.start + space.n - 1)
         return np.array([first]), np.array([last]), ()
@@ -158,7 +158,7 @@ def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
 
 
 def check_box(space: gym.spaces.Box) -> None:
-    """Refuse a Box that no agent can work in."""
+    """Reject a Box that no agent supports."""
     if space.low.size == 0:
         raise ValueError(f"observation_space: states must have at least one coordinate, got {space}")
     low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))

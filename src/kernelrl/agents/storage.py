@@ -1,4 +1,4 @@
-"""What is saved of an agent besides its hyper-parameters (see `kernelrl.agents.codec`): the arrays of its state."""
+"""The arrays of an agent's state, as they are saved; hyper-parameters are the business of `kernelrl.agents.codec`."""
 
 import os
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def arrays_of(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The arrays of a NamedTuple and of those inside it that are saved, by their dotted names.
+    """The saved arrays of a NamedTuple and of those inside it, by their dotted names.
 
-    Of settings these are the ones that are declared; elsewhere all that are not scratch (see `kernelrl.jit.fields`).
+    In settings these are the declared ones; elsewhere all except scratch (see `kernelrl.jit.fields`).
     """
     declared = fields.declared(type(model))
     for name, value in model._asdict().items():
@@ -50,7 +50,7 @@ def in_settings(prefix: str) -> bool:
 
 
 def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
-    """The same NamedTuple with arrays put in, by the names that `arrays_of` gives them."""
+    """The same NamedTuple with these arrays, by the names that `arrays_of` gives."""
     new = {}
     for name, value in model._asdict().items():
         if prefix + name in arrays:
@@ -61,7 +61,7 @@ def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
 
 
 def copied(model: Any, prefix: str = "") -> Any:
-    """The same NamedTuple with copies of all arrays that change as data come, scratch included."""
+    """The same NamedTuple with copies of all arrays that data change, including scratch."""
     new, declared = {}, fields.declared(type(model))
     for name, value in model._asdict().items():
         if hasattr(value, "_fields"):

@@ -1,1 +1,1 @@
-"""One file an algorithm, each with the verbs of `interface`."""
+"""One file per algorithm: its NamedTuple, its verbs (`kernelrl.episodes.verbs`) and its public class."""

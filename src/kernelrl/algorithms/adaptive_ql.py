@@ -2,18 +2,18 @@
 
 For each step and action the box of states is divided into balls, smaller ones where there are more visits.
 
-Balls are boxes: balls of the maximum norm, in units in which the box of states is the unit box and its radius 1. A ball
-that splits is halved along every axis, into 2^d balls of half its radius; at depth k the radius is 2^-k. The first ball
-has Q = cap_h. After a transition from x to y by action a at step h, the ball of (h, a) that holds x has n visits, this
-one included, and with the learning rate α = (H+1)/(H+n)
+Balls are boxes: balls of the maximum norm, after the box of states is scaled to the unit box, whose radius is taken as
+1. A ball that splits is halved along every axis, into 2^d balls of half its radius; at depth k the radius is 2^-k. The
+first ball has Q = cap_h. After a transition from x to y by action a at step h, the ball of (h, a) that contains x has n
+visits, including this one, and with the learning rate α = (H+1)/(H+n)
 
     Q ← (1-α)·Q + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
     if n ≥ (1/radius)² = 4^k:  the ball splits; its children take over Q and n
 
 so the first ball splits on its first visit. The ball is updated before it splits.
 
-A state is found by the binary digits of its place in the box: digit k of each coordinate says in which half of a ball
-of depth k it lies. A ball holds its lower faces, and the last one of an axis its upper face, too.
+The ball of a state is found by the binary digits of its position in the box: digit k of each coordinate says in which
+half of a ball of depth k it lies. A ball includes its lower faces, and the last ball of an axis also its upper face.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -49,7 +49,8 @@ from kernelrl.stores.units import Units, after_end, learnt
 __all__ = ["AdaptiveQL", "AdaptiveQLModel", "Partition", "leaves", "new_adaptive_ql"]
 
 DIGITS = 30  # a ball of depth 30 would need 4^29 visits
-VALUE, VISITS, ENOUGH = range(3)
+VALUE, VISITS, ENOUGH = range(3)  # of `balls`
+HERE, NEXT = range(2)  # of `buffer`
 MOST_DIMENSIONS = 12  # a ball splits into 2^d
 
 
@@ -71,15 +72,16 @@ class AdaptiveQLModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # number of the first of the 2^d children, or -1
     child: Annotated[np.ndarray, Field("balls", np.int32, index="balls", none=True, fill=-1)]
-    balls: Annotated[np.ndarray, Field("balls 3")]  # Q, visits, visits at which it splits
+    balls: Annotated[np.ndarray, Field("balls 3")]  # VALUE Q, VISITS, ENOUGH: visits at which it splits
     used: Annotated[np.ndarray, Field("1", np.int64, counts="balls")]
-    buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]  # binary digits of a state and of a next state
+    # binary digits of the state (HERE) and of the NEXT one
+    buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
 
 
 @checks(AdaptiveQLModel)
 def check_trees(where, model):
-    """Trees of balls: 2^d children each, made after their parent, and a ball of depth k splits at 4^k visits."""
+    """The balls form trees: each split ball has 2^d later children, and a ball of depth k splits at 4^k visits."""
     roots, children = model.settings.horizon * model.settings.actions, 1 << model.settings.low.size
     used = int(model.used[0])
     require(used >= roots and (used - roots) % children == 0, f"{where}used", f"{used} balls are no whole families")
@@ -126,9 +128,9 @@ def grow_adaptive(model):
 @rescaled.implement_plain(AdaptiveQLModel)
 def rescale_adaptive(model, settings, keep):
     roots = settings.horizon * settings.actions
-    step = np.zeros(model.child.size, np.int64)  # that each ball belongs to
+    step = np.zeros(model.child.size, np.int64)  # the step that each ball belongs to
     step[:roots] = np.repeat(np.arange(settings.horizon), settings.actions)
-    for ball in range(int(model.used[0])):  # children have higher numbers than what they came from
+    for ball in range(int(model.used[0])):  # children have higher numbers than their parents
         first = int(model.child[ball])
         if first >= 0:
             step[first : first + 2**settings.low.size] = step[ball]
@@ -140,7 +142,7 @@ def rescale_adaptive(model, settings, keep):
 
 @inner
 def locate(settings, state, place):
-    """The first DIGITS binary digits of each coordinate of `state` in the unit box into `place` (d,)."""
+    """Write the first DIGITS binary digits of each coordinate of `state` in the unit box into `place` (d,)."""
     for j in range(place.size):
         u = np.int64((state[j] - settings.low[j]) * settings.inverse[j] * 2.0**DIGITS)
         place[j] = min(u, 2**DIGITS - 1)
@@ -148,7 +150,7 @@ def locate(settings, state, place):
 
 @inner
 def leaf(child, ball, place):
-    """The undivided ball within `ball`, a first one, that holds a located state."""
+    """The undivided ball inside `ball`, the first of a tree, that contains a located state."""
     ball, k = np.int64(ball), DIGITS
     while child[ball] >= 0:
         k -= 1
@@ -161,14 +163,14 @@ def leaf(child, ball, place):
 
 @inner
 def values_at(model, place, h, q):
-    """Q_h of a located state into `q` (A,)."""
+    """Write Q_h of a located state into `q` (A,)."""
     for a in range(q.size):
         q[a] = model.balls[leaf(model.child, h * q.size + a, place), VALUE]
 
 
 @inner
 def split(model, ball):
-    """Divide a ball; its children take over its value and visits."""
+    """Split a ball; its children inherit its value and visits."""
     first, balls = model.used[0], model.balls
     children = 1 << model.settings.low.size
     for i in range(first, first + children):
@@ -181,8 +183,8 @@ def split(model, ball):
 
 @choose.implement(AdaptiveQLModel)
 def choose_adaptive(model, state, h):
-    locate(model.settings, state, model.buffer[0])
-    values_at(model, model.buffer[0], h, model.scratch)
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, model.scratch)
     return pick_largest(model.scratch, model.stream)
 
 
@@ -193,11 +195,11 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     if terminated:
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
-        locate(settings, next_state, model.buffer[1])
-        values_at(model, model.buffer[1], h + 1, model.scratch)
+        locate(settings, next_state, model.buffer[NEXT])
+        values_at(model, model.buffer[NEXT], h + 1, model.scratch)
         G += min(settings.bonus.cap[h + 1], largest(model.scratch))
-    locate(settings, state, model.buffer[0])
-    ball = leaf(model.child, h * settings.actions + action, model.buffer[0])
+    locate(settings, state, model.buffer[HERE])
+    ball = leaf(model.child, h * settings.actions + action, model.buffer[HERE])
     n = balls[ball, VISITS] + 1.0
     balls[ball, VISITS] = n
     alpha = (H + 1.0) / (H + n)
@@ -208,42 +210,42 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(AdaptiveQLModel)
 def read_q_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[0])
-    values_at(model, model.buffer[0], h, out)
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, out)
 
 
 @read_values.implement(AdaptiveQLModel)
 def read_values_adaptive(model, state, h):
-    locate(model.settings, state, model.buffer[0])
-    values_at(model, model.buffer[0], h, model.scratch)
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, model.scratch)
     return min(model.settings.bonus.cap[h], largest(model.scratch))
 
 
 @inner
 def visits_at(model, place, h, out):
-    """Visits of the balls that hold a located state into `out` (A,)."""
+    """Write the visits of the balls that contain a located state into `out` (A,)."""
     for a in range(out.size):
         out[a] = model.balls[leaf(model.child, h * out.size + a, place), VISITS]
 
 
 @read_counts.implement(AdaptiveQLModel)
 def read_counts_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[0])
-    visits_at(model, model.buffer[0], h, out)
+    locate(model.settings, state, model.buffer[HERE])
+    visits_at(model, model.buffer[HERE], h, out)
 
 
 @read_bonuses.implement(AdaptiveQLModel)
 def read_bonuses_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[0])
-    visits_at(model, model.buffer[0], h, out)
+    locate(model.settings, state, model.buffer[HERE])
+    visits_at(model, model.buffer[HERE], h, out)
     for a in range(out.size):
         out[a] = value(model.settings.bonus, h, out[a], 0.0, 0.0)
 
 
 def leaves(model, ball):
-    """The undivided balls within a first one: lower corners (n, d) and sides (n,) in the unit box, and numbers (n,).
+    """The undivided balls of a tree: lower corners (n, d) and sides (n,) in the unit box, and their numbers (n,).
 
-    Plain Python, for reading out.
+    Plain Python, for read-outs.
     """
     d = model.settings.low.size
     waiting, found = [(ball, np.zeros(d), 1.0)], []
@@ -270,7 +272,7 @@ class Partition(NamedTuple):
     q_values: Floats
     """(n,) Q_h of each ball."""
     visits: Floats
-    """(n,) visits of each ball, those of the balls it came from included."""
+    """(n,) visits of each ball, including those of the balls it was split from."""
 
 
 class AdaptiveQL(Baseline):

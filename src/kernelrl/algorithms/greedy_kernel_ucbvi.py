@@ -44,6 +44,7 @@ from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["GreedyKernelUCBVI", "GreedyKernelUCBVIModel"]
 
+HERE, NEXT, Q = range(3)  # of `scratch`
 BEST, STEP, SEEN = range(3)  # of `memo`; the state follows
 
 
@@ -54,9 +55,9 @@ class GreedyKernelUCBVIModel(NamedTuple):
     store: Merged | Samples
     plan: GreedyMerged | GreedyExact
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    # an embedded state, an embedded next state, Q of each action
+    # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
-    # BEST, the last max_a Q̃; for which STEP, number of transitions SEEN, and state
+    # BEST: the last max_a Q̃; its STEP, the number of transitions SEEN then, and its state
     memo: Annotated[np.ndarray, Field("any", scratch=True, fill=-1)]
 
 
@@ -86,7 +87,7 @@ def rescale_greedy(model, settings, keep):
 
 @choose.implement(GreedyKernelUCBVIModel)
 def choose_greedy(model, state, h):
-    x, q, memo = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions], model.memo
+    x, q, memo = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions], model.memo
     embed(model.settings.space, state, x)
     known = targets_at(model.plan, model.settings, model.store, x, h, q)
     memo[BEST], memo[STEP] = largest(q), h if known else -1.0
@@ -98,7 +99,7 @@ def choose_greedy(model, state, h):
 
 @inner
 def is_known(model, x, h):
-    """Whether `choose` has just computed the targets of this state, as it has in the usual course of things."""
+    """Whether `choose` has just computed the targets of this state, as usual."""
     memo = model.memo
     known = memo[STEP] == h and memo[SEEN] == samples_seen(model.plan, model.settings, model.store)
     for j in range(x.size):
@@ -109,7 +110,7 @@ def is_known(model, x, h):
 @observe.implement(GreedyKernelUCBVIModel)
 def observe_greedy(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
-    x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
+    x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
     embed(settings.space, next_state, y)
     known = is_known(model, x, h)
@@ -118,28 +119,28 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(GreedyKernelUCBVIModel)
 def read_q_greedy(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
 @read_values.implement(GreedyKernelUCBVIModel)
 def read_values_greedy(model, state, h):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     return value_at(model.plan, model.settings, model.store, x, h)
 
 
 @read_counts.implement(GreedyKernelUCBVIModel)
 def read_counts_greedy(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
 @read_bonuses.implement(GreedyKernelUCBVIModel)
 def read_bonuses_greedy(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     bonuses_at(model.plan, model.settings, model.store, x, h, out)
 
@@ -147,8 +148,8 @@ def read_bonuses_greedy(model, state, h, out):
 class GreedyKernelUCBVI(KernelAgent):
     """Greedy-Kernel-UCBVI: Kernel-UCBVI with one step of planning at each visited state.
 
-    The arguments are those of `KernelUCBVI` except `replan`. Without representatives the values of states are tied
-    together only by `lipschitz`, which is then required.
+    The arguments are those of `KernelUCBVI` except `replan`. Without representatives only `lipschitz` relates the
+    values of different states, so it is then required.
     """
 
     exact_plan, merged_plan = staticmethod(new_greedy_exact), staticmethod(new_greedy_merged)

@@ -6,8 +6,8 @@ With V_h = cap_h at first, at the cell x of each visited state of step h
     a          = argmax Q_h(x, ·)
     V_h(x)     ← min(V_h(x), max_a Q_h(x, a))
 
-which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, B_h(0)). Read-outs are of the current
-data; `values` is the stored V_h.
+which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, B_h(0)). Read-outs are computed from the
+current data; `values` is the stored V_h.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -36,6 +36,8 @@ from kernelrl.jit.fields import Field, check_lists, checks
 from kernelrl.planning.cells import Level, cell_row
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
+    BLOCKS,
+    TRANSITIONS,
     VISITS,
     Counts,
     CountSettings,
@@ -50,6 +52,8 @@ from kernelrl.stores.units import after_end
 
 __all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
 
+CELL, STEP, SEEN = range(3)  # of `memo`
+
 
 class GreedyUCBVIModel(NamedTuple):
     """The state of Greedy-UCBVI."""
@@ -59,16 +63,16 @@ class GreedyUCBVIModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
-    # cell, step and number of transitions of the last choice
+    # CELL and STEP of the last choice, number of transitions SEEN then
     memo: Annotated[np.ndarray, Field("3", np.int64, scratch=True, fill=-1)]
     best: Annotated[np.ndarray, Field("1", scratch=True)]  # the largest Q then
 
 
 @checks(GreedyUCBVIModel)
 def check_greedy_ucbvi(where, model):
-    """Chains of blocks that end."""
+    """Chains of blocks end."""
     counts = model.store
-    check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[0]])
+    check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[BLOCKS]])
 
 
 @has_room.implement(GreedyUCBVIModel)
@@ -103,7 +107,7 @@ def targets_at(model, x, h, q):
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
-    model.memo[0], model.memo[1], model.memo[2] = x, h, model.store.number[1]
+    model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, model.store.number[TRANSITIONS]
     return pick_largest(model.scratch, model.stream)
 
 
@@ -111,7 +115,8 @@ def choose_greedy_ucbvi(model, state, h):
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, memo, counts = model.settings, model.memo, model.store
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
-    if not (memo[0] == x and memo[1] == h and memo[2] == counts.number[1]):  # `choose` has not computed it
+    known = memo[CELL] == x and memo[STEP] == h and memo[SEEN] == counts.number[TRANSITIONS]
+    if not known:  # `choose` has not computed it
         model.best[0] = targets_at(model, x, h, model.scratch)
     model.V[h, x] = min(model.V[h, x], model.best[0])
     add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated)
@@ -159,7 +164,7 @@ class GreedyUCBVI(CountingAgent):
         self.stationary = flag("stationary", stationary)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
-        """Tables of nothing but optimism."""
+        """Empty counts and values at the cap."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
         settings = CountSettings(horizon, actions, self.stationary, 0, False, self.rewards.units, grid, bonus)

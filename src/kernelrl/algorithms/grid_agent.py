@@ -1,4 +1,4 @@
-"""What the baselines share: agents that count in the cells of a grid, or of a partition that adapts itself."""
+"""What the baselines share: they count in the cells of a grid or of an adaptive partition."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import deployed_q
+from kernelrl.stores.counts import TRANSITIONS
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
 
@@ -62,7 +63,7 @@ class Baseline(Agent, abstract=True):
 
 
 class GridAgent(Baseline, abstract=True):
-    """A baseline on a uniform grid, or on the states of a Discrete space as they are."""
+    """A baseline on a uniform grid, or directly on the states of a Discrete space."""
 
     takes_discrete = True
     hyper_parameters = ("bins", *Baseline.hyper_parameters)
@@ -94,7 +95,7 @@ class CountingAgent(GridAgent, abstract=True):
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus."""
         counts, settings = self.model.store, self.model.settings
-        number = int(counts.number[1])
+        number = int(counts.number[TRANSITIONS])
         if self._deployed is None or self._deployed[0] != number:
             self._deployed = number, deployed_q(settings, counts)
         grid = hand_over(settings.grid)

@@ -7,7 +7,7 @@ Backwards in h, with V_H = 0,
     V_h(x)     = min(R_h, max_a Q_h(x, a))
 
 on representative states (`planning/smoothed.py`; paper, section 6) or on all samples (`planning/incremental.py`). The
-action is one of the best of Q_h; what is read is what was planned last.
+action maximises Q_h; read-outs are those of the last plan.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["KernelUCBVI", "KernelUCBVIModel"]
 
+HERE, NEXT, Q = range(3)  # of `scratch`
+
 
 class KernelUCBVIModel(NamedTuple):
     """The state of Kernel-UCBVI."""
@@ -66,7 +68,7 @@ class KernelUCBVIModel(NamedTuple):
     store: Merged | Samples
     plan: Smoothed | Incremental
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    # an embedded state, an embedded next state, Q of each action
+    # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
 
 
@@ -78,7 +80,7 @@ def check_model(where, model):
 
 @completes(KernelUCBVIModel)
 def complete_model(model):
-    """What is not saved."""
+    """The model with the arrays that are not saved."""
     plan, store = complete_plan(model.plan, model.settings, model.store)
     return model._replace(plan=plan, store=store)
 
@@ -97,7 +99,7 @@ def grow_kernel(model):
 @rescaled.implement_plain(KernelUCBVIModel)
 def rescale_kernel(model, settings, keep):
     model = model._replace(settings=settings)
-    plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
+    plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans whatever `replan` is
     begin_episode(model)
     model.plan.clock[PLANS] = plans + 1
     return model
@@ -111,7 +113,7 @@ def begin_kernel(model):
 
 @choose.implement(KernelUCBVIModel)
 def choose_kernel(model, state, h):
-    x, q = model.scratch[0, : state.size], model.scratch[2, : model.settings.actions]
+    x, q = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, q)
     return pick_largest(q, model.stream)
@@ -120,7 +122,7 @@ def choose_kernel(model, state, h):
 @observe.implement(KernelUCBVIModel)
 def observe_kernel(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
-    x, y = model.scratch[0, : state.size], model.scratch[1, : state.size]
+    x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
     embed(settings.space, next_state, y)
     receive(plan, settings, store, x, action, reward, y, h, terminated)
@@ -131,28 +133,28 @@ def observe_kernel(model, state, action, reward, next_state, h, terminated):
 
 @read_q.implement(KernelUCBVIModel)
 def read_q_kernel(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
 @read_values.implement(KernelUCBVIModel)
 def read_values_kernel(model, state, h):
-    q = model.scratch[2, : model.settings.actions]
+    q = model.scratch[Q, : model.settings.actions]
     read_q(model, state, h, q)
     return min(np.float64(model.settings.horizon - h), largest(q))
 
 
 @read_counts.implement(KernelUCBVIModel)
 def read_counts_kernel(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
 @read_bonuses.implement(KernelUCBVIModel)
 def read_bonuses_kernel(model, state, h, out):
-    x = model.scratch[0, : state.size]
+    x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     bonuses_at(model.plan, model.settings, model.store, x, h, out)
 
@@ -168,12 +170,13 @@ class KernelUCBVI(KernelAgent):
         metric: name, object of `krl.metrics`, or a compiled function of two states.
         bonus: name of the exploration bonus, or an object of `krl.bonuses`.
         bonus_scale: factor of the bonus.
-        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); None does not interpolate. "log"
-            is for constants that are not known: log k times high - low in place of every L_h, k being the number of
-            the episode rounded up to the next 2^j - 1.
+        lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); with None there is no
+            interpolation. "log" is for unknown constants: every L_h is log k times high - low, where k is the number
+            of the episode rounded up to the next 2^j - 1.
         stationary: pool the data of all steps.
         representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
-        max_representatives: when there are so many, further states are merged into the nearest however far.
+        max_representatives: the largest number of representatives; further states are merged into the nearest one at
+            any distance.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         replan: "episode", "step" or "doubling".
     """

@@ -1,7 +1,7 @@
-"""OptQL on a grid (Jin, Allen-Zhu, Bubeck and Jordan 2018): Q-learning with a bonus, one table a step.
+"""OptQL on a grid (Jin, Allen-Zhu, Bubeck and Jordan 2018): Q-learning with a bonus, one table per step.
 
 Q_h = cap_h at first. After a transition from cell x to cell y by action a at step h, with n visits of (h, x, a) so far,
-this one included, and the learning rate α = (H+1)/(H+n),
+including this one, and the learning rate α = (H+1)/(H+n),
 
     Q_h(x, a) ← (1-α)·Q_h(x, a) + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
 
@@ -9,7 +9,7 @@ or, with the bonus after the update,
 
     E_h(x, a) ← (1-α)·E_h(x, a) + α·[r + V_{h+1}(y)],   Q_h(x, a) = E_h(x, a) + B_h(n)
 
-The first visit has α = 1, so what E was before does not matter.
+The first visit has α = 1, so the initial E does not matter.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -70,7 +70,7 @@ def new_opt_ql(horizon, actions, after, units, grid, bonus, stream):
 
 
 def kept(old, new, keep):
-    """`keep`, but 1 where all that has been learnt is right for any range [0, x] (see `core.units`)."""
+    """`keep`, or 1 if everything learnt so far is right for any range [0, x] (see `kernelrl.stores.units`)."""
     return 1.0 if old.empty and new.low == 0.0 else keep
 
 
@@ -173,7 +173,7 @@ class OptQL(GridAgent):
         return float(width_of_optql(horizon, cells, actions, self.total_episodes, self.delta))
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
-        """Tables of nothing but optimism."""
+        """Tables with all values at the cap."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
         after = self.bonus_place == "after"

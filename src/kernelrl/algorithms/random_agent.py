@@ -1,6 +1,6 @@
-"""The random agent: every action with the same probability. It learns nothing, so it is what others must leave behind.
+"""The random agent takes every action with the same probability and learns nothing: the lowest baseline.
 
-Its optimistic Q_h is the only bound that needs no data, R_h.
+Its optimistic Q_h is R_h, the bound that needs no data.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ class RandomAgent(Agent):
         return RandomAgentModel(spaces.horizon, spaces.actions, stream)
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        """(n,) random actions; deploying changes nothing, so each is a function of the seed, the state and the step."""
+        """(n,) random actions, each a function of the seed, the state and the step, since deploying changes nothing."""
         key = self.seed.to_bytes(8, "little")
         draws = [hashlib.blake2b(np.append(x, step).tobytes(), digest_size=8, key=key).digest() for x in states]
         return np.array([int.from_bytes(draw, "little") % self.spaces.actions for draw in draws], np.int64)

@@ -4,24 +4,24 @@ Backwards in h, with V_H = 0, at every cell x visited so far
 
     Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)),   V_h(x) = min(cap_h, max_a Q_h(x, a))
 
-A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `core.bonus` for caps and
-bonuses). The plan is made in `begin_episode` from all data before it ("episode"), also after each transition ("step"),
-or only when the visits of the pair just observed have reached twice what they were in the last plan ("doubling"; so on
-a pair's first visit). Choices and read-outs, counts included, are those of the last plan.
+A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `kernelrl.bonuses.counted`
+for caps and bonuses). Plans are made in `begin_episode` from all data ("episode"), also after each transition ("step"),
+or only when the visits of the pair just observed are at least twice those in the last plan ("doubling"; this includes a
+pair's first visit). Choices and read-outs, including counts, are those of the last plan.
 
-With `minimum`, as the paper's algorithm 2 has it, the Q_h of a pair that was tried is at most that of the plan before:
+With `minimum`, as in the paper's algorithm 2, the Q_h of a pair that was tried is at most its Q_h in the plan before:
 
     Q_h(x, a) ← min(Q_h(x, a), r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)))
 
-where "before" a pair's first plan is the value of a pair never tried. The paper takes Q_h no higher than the cap, too;
-here only V_h is capped. That gives the same V_h, and among actions at the cap, which the paper leaves open, it chooses
-the one of the highest Q_h.
+where before its first plan a pair has the value of a pair never tried. The paper also caps Q_h; here only V_h is
+capped. This gives the same V_h; among actions at the cap, where the paper leaves the choice open, the one with the
+highest Q_h is chosen.
 
-Nothing is computed again that cannot have changed: a plan takes up, at each step, the cells whose counts have changed
-since the last plan and the cells from which a cell was reached whose V_{h+1} has changed. The result is that of a full
-plan, to the last bit. This holds with `minimum`, too: at any other cell r̂ + P̂V_{h+1} + B_h is the number T that it was
-when the cell was last computed, and the Q_h held since then is min(…, T), so min(Q_h, T) = Q_h. For the same reason
-planning twice on the same data changes nothing.
+Only what may have changed is computed again: at each step, the cells whose counts have changed since the last plan, and
+the cells from which a cell with a changed V_{h+1} was reached. The result equals that of a full plan to the last bit.
+This also holds with `minimum`: at any other cell r̂ + P̂V_{h+1} + B_h is the same number T as when the cell was last
+computed, and the stored Q_h is min(…, T), so min(Q_h, T) = Q_h. For the same reason planning twice on the same data
+changes nothing.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -55,6 +55,7 @@ from kernelrl.planning.interface import PLANS
 from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
+    BLOCKS,
     VISITS,
     Counts,
     CountSettings,
@@ -81,10 +82,10 @@ class UCBVIModel(NamedTuple):
 
 @checks(UCBVIModel)
 def check_ucbvi(where, model):
-    """Chains of blocks that end, and queues of the cells that are marked as queued, each once."""
+    """Chains of blocks end, and the queues contain each cell that is marked as queued exactly once."""
     counts, plan = model.store, model.plan
     first = np.concatenate([counts.first, plan.origins.reshape(-1)])
-    check_lists(f"{where}store.following", first, counts.following[: counts.number[0]])
+    check_lists(f"{where}store.following", first, counts.following[: counts.number[BLOCKS]])
     for h, n in enumerate(plan.length):
         same = np.array_equal(np.sort(plan.queue[h, :n]), np.flatnonzero(plan.queued[h]))
         require(same, f"{where}plan.queue", "it is not the cells that are marked as queued")
@@ -92,7 +93,7 @@ def check_ucbvi(where, model):
 
 @has_room.implement(UCBVIModel)
 def has_room_ucbvi(model):
-    # A transition takes a block for its successor and one for the way back, at most.
+    # A transition takes at most one block for its successor and one for the reverse list.
     return blocks_left(model.store) >= 2 * model.settings.horizon
 
 
@@ -104,7 +105,7 @@ def grow_ucbvi(model):
 @rescaled.implement_plain(UCBVIModel)
 def rescale_ucbvi(model, settings, keep):
     model, plan = model._replace(settings=settings), model.plan
-    if settings.minimum:  # what bounds the next plan; a pair not tried in the last one has the same Q in all units
+    if settings.minimum:  # Q bounds the next plan; pairs not tried in the last plan have the same Q in all units
         cap = settings.bonus.cap[:-1, None, None]
         plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
     queue_all(plan, model.store)
@@ -185,8 +186,8 @@ class UCBVI(CountingAgent):
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         stationary: pool the data of all steps.
         replan: "episode", "step" or "doubling".
-        minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as the
-            paper's algorithm 2 does.
+        minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as in
+            the paper's algorithm 2.
         bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits), where R_h is the number of steps left;
             "hoeffding", that of UCBVI-CH, s·7·H·log(5·X·A·T/δ)/√N with T = total_episodes·H.
         bonus_scale: the factor s.
@@ -207,7 +208,7 @@ class UCBVI(CountingAgent):
         self.minimum = flag("minimum", minimum)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
-        """Tables of nothing but optimism."""
+        """Empty counts and an optimistic plan."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus, pools = self._counted(horizon, grid.cells, actions), 1 if self.stationary else horizon
         settings = CountSettings(

@@ -1,8 +1,8 @@
 """The command line as a whole.
 
-What a command has to say goes to standard output, as one JSON object with `--json`; progress and errors go to standard
-error. The exit status is 0 if all is well, 1 if a run failed, 2 if what was asked for makes no sense and 130 after
-Ctrl-C. Modules are imported by the command that needs them, so that none waits for the others'.
+The result of a command goes to standard output, as one JSON object with `--json`; progress and errors go to standard
+error. The exit status is 0 for success, 1 if a run failed, 2 if the request cannot be carried out and 130 after Ctrl-C.
+Each command imports only the modules that it needs, so that all start quickly.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     """Run the command line."""
     try:
         app()
-    except (ValueError, OSError) as error:  # of this package's own making, or of a disk: they say what is wrong
+    except (ValueError, OSError) as error:  # from this package or a disk; their messages say what is wrong
         print(f"kernelrl: {error}", file=sys.stderr)
         if "--json" in sys.argv:
             print(json.dumps({"error": str(error)}))

@@ -18,9 +18,9 @@ EnvId = Annotated[
 
 
 def find_modules_here() -> None:
-    """Let environments and agents be named by modules of the current folder, as `run` does with those beside its file.
+    """Let environments and agents be named by modules of the current folder, as `run` does for those beside its file.
 
-    They come last, so that nothing that lies here takes the place of an installed module.
+    They come last, so that they do not hide installed modules.
     """
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))

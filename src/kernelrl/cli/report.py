@@ -15,7 +15,7 @@ __all__ = ["report"]
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an experiment's results.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the report; DIR/report unless given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; default DIR/report.")] = None,
     json: Json = False,
 ) -> None:
     """Write a report of an experiment: one HTML page, and the figures."""

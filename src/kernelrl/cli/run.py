@@ -19,17 +19,19 @@ __all__ = ["run"]
 
 
 def run(
-    experiment: Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="Of the catalogue, or a TOML file.")],
-    out: Annotated[Path | None, typer.Option(help="Folder of the results; results/NAME unless given.")] = None,
-    episodes: Annotated[int | None, typer.Option(help="Instead of the experiment's own number.")] = None,
+    experiment: Annotated[
+        str, typer.Argument(metavar="NAME_OR_FILE", help="An experiment of the catalogue, or a TOML file.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; default results/NAME.")] = None,
+    episodes: Annotated[int | None, typer.Option(help="Number of episodes, instead of the experiment's own.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds, instead of the experiment's own.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Runs at a time; as many as cores unless given.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Runs at the same time; default: as many as cores.")] = None,
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
-    address: Annotated[str | None, typer.Option(help="Of the Ray cluster, with --engine ray.")] = None,
+    address: Annotated[str | None, typer.Option(help="Address of the Ray cluster, with --engine ray.")] = None,
     checkpoint: Annotated[float, typer.Option(help="Seconds of learning between checkpoints.")] = 20.0,
     json: Json = False,
 ) -> None:
-    """Run an experiment, or what is left of it."""
+    """Run an experiment, or continue it."""
     from kernelrl.experiments.runner import run as run_experiment
 
     result = run_experiment(
@@ -50,7 +52,7 @@ def run(
 
 
 def summarise(result: Result) -> dict[str, Any]:
-    """What became of every run."""
+    """The result of every run."""
     experiment, runs = result.store.experiment, []
     for agent in experiment["agents"]:
         for seed in experiment["seeds"]:

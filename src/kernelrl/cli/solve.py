@@ -33,7 +33,7 @@ def solve(
 
 
 def optimal_values(env_id: str, tolerance: float) -> OptimalValues:
-    """The optimal values of the environment of that id; what cannot be had is a ValueError."""
+    """The optimal values of the environment of that id, or a ValueError."""
     from kernelrl.envs.making import make_environment
     from kernelrl.envs.optimal import solve as solve_environment
 
@@ -43,7 +43,7 @@ def optimal_values(env_id: str, tolerance: float) -> OptimalValues:
         raise ValueError(f"env: {error}") from error
     try:
         return solve_environment(env, tolerance)
-    except RuntimeError as error:  # the tolerance is too small: a mistake in the question
+    except RuntimeError as error:  # the tolerance is too small: a mistake in the request
         raise ValueError(str(error)) from error
 
 
@@ -64,7 +64,7 @@ def show(env_id: str, found: OptimalValues, tolerance: float) -> None:
     from rich.table import Table
 
     console = Console()
-    console.print(f"Optimal values of [bold]{env_id}[/], {found.horizon} steps an episode")
+    console.print(f"Optimal values of [bold]{env_id}[/], {found.horizon} steps per episode")
     table = Table()
     table.add_column("start")
     table.add_column("V*₁", justify="right")
@@ -75,6 +75,6 @@ def show(env_id: str, found: OptimalValues, tolerance: float) -> None:
     console.print(table)
     console.print(
         f"No value changed by more than {found.change:.1g} (asked for: {tolerance:g}) when the grid was last refined, "
-        f"to {found.cells} cells an axis of each room.",
+        f"to {found.cells} cells per axis of each room.",
         highlight=False,
     )

@@ -17,11 +17,11 @@ def theory(
     env: EnvId,
     episodes: Annotated[int, typer.Option(help="Number of episodes K.")] = 50_000,
     delta: Annotated[float, typer.Option(help="Probability δ with which the guarantees may fail.")] = 0.05,
-    bandwidth: Annotated[float | None, typer.Option(help="σ; diameter·K^(-1/(2d+1)) unless given.")] = None,
+    bandwidth: Annotated[float | None, typer.Option(help="σ; default diameter·K^(-1/(2d+1)).")] = None,
     regularization: Annotated[float, typer.Option(help="β.")] = 0.01,
     kernel: Annotated[str, typer.Option(help="gaussian or compact.")] = "gaussian",
     lipschitz: Annotated[
-        tuple[float, float] | None, typer.Option(help="λ_r and λ_p; those of our own environments are known.")
+        tuple[float, float] | None, typer.Option(help="λ_r and λ_p; known for kernelrl's own environments.")
     ] = None,
     stationary: Annotated[bool, typer.Option("--stationary/--per-step", help="Pool the data of all steps.")] = True,
     json: Json = False,
@@ -65,7 +65,7 @@ def facts(answer: dict[str, Any]) -> Any:
     table.add_column("quantity")
     table.add_column("value", justify="right")
     reward, transition = answer["lipschitz_constants"]
-    note = "" if answer["lipschitz_known"] else " (not known: log K stands in for L₁)"
+    note = "" if answer["lipschitz_known"] else " (not known: log K is used for L₁)"
     L, covers = answer["lipschitz"], answer["log_covering"]
     rows = {
         "horizon H, actions A": f"{answer['horizon']}, {answer['actions']}",
@@ -135,7 +135,7 @@ def rate_rows(answer: dict[str, Any]) -> Any:
 
 
 def verdict(answer: dict[str, Any]) -> str:
-    """One sentence on whether the bounds say anything."""
+    """One sentence on whether the bounds are informative."""
     regret = answer["regret"]
     total, ceiling = regret["kernel_ucbvi"]["total"], regret["ceiling"]
     word = "says something" if total < ceiling else "says nothing"

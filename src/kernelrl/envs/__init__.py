@@ -1,8 +1,8 @@
-"""Environments with compiled dynamics, one file each, and what it takes to write another.
+"""Environments with compiled dynamics, one file each, and what is needed to write another.
 
-`CompiledEnv`, with the verbs `reset` and `advance`, is for environments of one's own (see docs/extending.md).
-`register` makes ours known to Gymnasium under `kernelrl/…`; nothing is compiled, and numba is not even imported, until
-one of them is made or asked for by name.
+`CompiledEnv`, with the verbs `reset` and `advance`, is for your own environments (see docs/extending.md). `register`
+registers this package's environments with Gymnasium as `kernelrl/…`; nothing is compiled, and numba is not imported,
+until one of them is made or accessed by name.
 """
 
 import importlib
@@ -40,13 +40,13 @@ ENVIRONMENTS = {
 
 
 def register() -> None:
-    """Register the environments with Gymnasium; again is no harm."""
+    """Register the environments with Gymnasium; a second call does no harm."""
     for name, (entry_point, steps) in ENVIRONMENTS.items():
         if name not in gymnasium.registry:
             gymnasium.register(name, entry_point=entry_point, max_episode_steps=steps)
 
 
-# What is imported when it is first asked for → its module.
+# Names that are imported when first used → their modules.
 WHERE = {
     "CompiledEnv": "compiled",
     "FiniteValues": "finite",

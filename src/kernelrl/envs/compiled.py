@@ -1,12 +1,12 @@
-"""`CompiledEnv`: a Gymnasium environment around compiled dynamics, ours or a user's own.
+"""`CompiledEnv`: a Gymnasium environment around compiled dynamics, this package's or a user's own.
 
 The dynamics are a NamedTuple of numbers and arrays with an implementation of two verbs (see `kernelrl.envs.interface`):
 
     reset(env, seed, stream, state)                   writes a start state
     advance(env, stream, state, action, next_state)   writes the next state, returns (reward, terminated, truncated)
 
-An agent's `fit` runs them inside one compiled loop. `CompiledEnv.reset` and `step` call the very same functions from
-Python, so both give the same episodes to the last bit. An episode is a function of its seed and its actions.
+An agent's `fit` runs them inside one compiled loop. `CompiledEnv.reset` and `step` call the same functions from Python,
+so both give the same episodes to the last bit. An episode is a function of its seed and its actions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_ARRAYS = "it makes an array, which compiled code may not: write one entry aft
 
 
 class CompiledEnv(gym.Env[Any, Any]):
-    """A Gymnasium environment whose dynamics are compiled; a subclass hands them over with the spaces.
+    """A Gymnasium environment with compiled dynamics; a subclass passes them and the spaces to the constructor.
 
     Args:
         dynamics: a NamedTuple of numbers and arrays, with an implementation of `krl.envs.reset` and `krl.envs.advance`.
@@ -38,12 +38,12 @@ class CompiledEnv(gym.Env[Any, Any]):
         observation_space: a Box of shape (d,) and dtype float64, or a Discrete space, whose states are state[0].
         action_space: Discrete; the dynamics count actions from 0, wherever it starts.
 
-    A subclass that overrides `reset` or `step` is obeyed, and so runs in Python only.
+    If a subclass overrides `reset` or `step`, its methods are used, so it runs in Python only.
     """
 
     action_space: gym.spaces.Discrete
     action_names: ClassVar[tuple[str, ...]] = ()
-    """What the actions are called, for messages."""
+    """Names of the actions, for messages."""
 
     def __init__(
         self, dynamics: Any, *, observation_space: gym.Space[Any], action_space: gym.spaces.Discrete
@@ -58,7 +58,7 @@ class CompiledEnv(gym.Env[Any, Any]):
 
     @property
     def state(self) -> Floats:
-        """(d,) the state that the running episode is in; to set it goes on from another."""
+        """(d,) the state of the running episode; set it to continue from another state."""
         if self._state is None:
             raise gym.error.ResetNeeded("There is no episode yet: call reset() before step() or render().")
         return self._state.copy()
@@ -71,11 +71,11 @@ class CompiledEnv(gym.Env[Any, Any]):
         self._state = given
 
     def info(self) -> dict[str, Any]:
-        """What `reset` and `step` return beside the state; a subclass may say more."""
+        """The `info` that `reset` and `step` return; a subclass may add to it."""
         return {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; without a seed, it is one that follows from the last seed given."""
+        """Start an episode; without a seed, the next one of the sequence that the last seed began."""
         super().reset(seed=seed)
         self.try_dynamics()
         number = (int(self.np_random.integers(2**31)) if seed is None else int(seed)) % 2**63  # an int64
@@ -96,7 +96,7 @@ class CompiledEnv(gym.Env[Any, Any]):
         return self._observation(), float(reward), bool(terminated), bool(truncated), self.info()
 
     def try_dynamics(self) -> None:
-        """Try the verbs once, so that what does not compile is a TypeError that says where; again costs nothing."""
+        """Try the verbs once: if one does not compile, raise a TypeError that says where. Later calls cost nothing."""
         if self._tried is self.dynamics:
             return
         name = name_of(type(self.dynamics))
@@ -132,7 +132,7 @@ class CompiledEnv(gym.Env[Any, Any]):
 
 
 def check_verbs(dynamics: Any) -> None:
-    """Refuse dynamics that are no NamedTuple of numbers and arrays, or lack a verb."""
+    """Reject dynamics that are not a NamedTuple of numbers and arrays, or lack a verb."""
     cls = type(dynamics)
     if not (isinstance(dynamics, tuple) and hasattr(cls, "_fields")):
         raise TypeError(
@@ -149,12 +149,12 @@ def check_verbs(dynamics: Any) -> None:
         if not verb.is_compiled_for(cls):
             raise TypeError(
                 f"{called} lacks the verb {name}: put @krl.envs.{name}.implement({called}) above a "
-                f"function ({arguments}) that is to {result}"
+                f"function ({arguments}) that should {result}"
             )
 
 
 def check_fields(values: Any, name: str) -> None:
-    """Refuse what compiled code cannot take: all but numbers, arrays of numbers and NamedTuples of them."""
+    """Reject fields that compiled code cannot take: only numbers, arrays of numbers and NamedTuples of them work."""
     distinguish(type(values))
     for field, value in zip(values._fields, values, strict=True):
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -167,14 +167,14 @@ def check_fields(values: Any, name: str) -> None:
 
 
 def with_floats(dynamics: Any) -> Any:
-    """The dynamics with floats where a field is declared as one: a whole number would be compiled for a second time."""
+    """The dynamics with floats in fields declared as float: an int there would be compiled for separately."""
     kinds = {name: getattr(kind, "__forward_arg__", kind) for name, kind in type(dynamics).__annotations__.items()}
     numbers = {name: value for name, value in dynamics._asdict().items() if kinds.get(name) in (float, "float")}
     return dynamics._replace(**{name: float(value) for name, value in numbers.items() if np.ndim(value) == 0})
 
 
 def check_spaces(observation_space: gym.Space[Any], action_space: Any) -> None:
-    """Refuse spaces that compiled code does not serve."""
+    """Reject spaces that compiled code does not support."""
     box = isinstance(observation_space, gym.spaces.Box)
     if not box and not isinstance(observation_space, gym.spaces.Discrete):
         raise TypeError(f"observation_space must be a Box or a Discrete space, got {observation_space}")
@@ -188,7 +188,7 @@ def check_spaces(observation_space: gym.Space[Any], action_space: Any) -> None:
 
 
 def reason(error: Exception) -> str:
-    """What numba's error comes down to, in a line."""
+    """The gist of numba's error, in one line."""
     text = str(error)
     if "NRT required" in text:
         return NO_ARRAYS

@@ -1,20 +1,20 @@
-"""Expectations over next states where some of them end the episode, on the grid of one room.
+"""Expectations over next states, some of which end the episode, on the grid of one room.
 
     E[V(y)·1(y live)] and E[V(y)·1(y ended)],   y = clip(z + ε),      V a spline on the room's grid
 
-Integration goes axis by axis: NODES Gauss points in each cell, weighted by the density of ε, and one point at either
-wall, weighted by the probability of being clipped to it. In a cell that the boundary of the set cuts, the integrand is
-the polynomial through its Gauss points, and only the cut part of the cell is integrated over: with ℓ_i the Lagrange
-polynomials and w_i the Gauss weights, point i counts by its share
+Integration goes axis by axis: NODES Gauss points in each cell, weighted by the density of ε, and one point at each
+wall, weighted by the probability of being clipped to it. In a cell that the boundary of the ended set crosses, the
+integrand is the polynomial through its Gauss points, and the integral runs only over the ended part of the cell: with
+ℓ_i the Lagrange polynomials and w_i the Gauss weights, the weight of point i is multiplied by its share
 
     s_i = ∫_{cell ∩ ended} ℓ_i / w_i       (1 in a cell that lies inside, 0 outside; products of ℓ_i in two dimensions)
 
-So the expectation converges as if nothing jumped, and the set may be any for which `ends` can be asked. The shares are
-found by halving a cut cell DEPTH times along each axis; in what is then still cut the boundary is located by bisection
-along lines. What is smaller than half a cell can be missed.
+So the expectation converges as if there were no jump, and the set can be any that `ends` describes. The shares are
+found by halving a crossed cell DEPTH times along each axis; in the pieces that are still crossed, the boundary is
+located by bisection along lines. Parts of the set that are smaller than half a cell can be missed.
 
 Measured with boxes, balls and half-spaces in the unit square, noise 0.02 to 0.05, rewards near 1, six steps: the error
-of V* is at most 5e-4 with 128 cells an axis and falls with the square of their width or faster. What is left of it
+of V* is at most 5e-4 with 128 cells per axis and falls with the square of their width or faster. The remaining error
 comes from the kinks of V where the best action changes.
 """
 
@@ -37,7 +37,7 @@ __all__ = ["Expectation", "along", "expectation"]
 Floats = NDArray[np.float64]
 Ends = Callable[[Floats], NDArray[np.bool_]]
 NODES = 4
-DEPTH = {1: 20, 2: 6}  # by dimension; in two the number of cut pieces doubles with each
+DEPTH = {1: 20, 2: 6}  # by dimension; in two dimensions each level doubles the number of crossed pieces
 BISECTIONS = 26
 INNER = (leggauss(NODES)[0] + 1.0) / 2.0  # the Gauss points of [0, 1]
 WEIGHTS = leggauss(NODES)[1] / 2.0
@@ -50,15 +50,15 @@ def along(matrix: Floats, array: Floats, axis: int) -> Floats:
 
 @dataclass(frozen=True)
 class Expectation:
-    """V on a grid → E[V(y)·1(y live)] and E[V(y)·1(y ended)] for all z of another."""
+    """V on a grid → E[V(y)·1(y live)] and E[V(y)·1(y ended)] for all z of another grid."""
 
     smoothings: list[Floats]  # for each axis (z, n+1): V at the grid → E[V(y)]
-    bases: list[Floats]  # for each axis (points, n+1): V at the grid → V at the points that count for the ended part
+    bases: list[Floats]  # for each axis (points, n+1): V at the grid → V at the Gauss points of the ended part
     chances: list[Floats]  # for each axis (z, points): the weight of a point for each z
-    shares: Floats  # (points, …) which part of each point's weight is ended
+    shares: Floats  # (points, …) the ended share of each point's weight
 
     def live(self, V: Floats) -> Floats:
-        """E[V(y)·1(y live)] for V (n+1, …): all, less the ended part."""
+        """E[V(y)·1(y live)] for V (n+1, …): E[V(y)] minus the ended part."""
         every = V
         for j, smoothing in enumerate(self.smoothings):
             every = along(smoothing, every, j)
@@ -75,7 +75,7 @@ class Expectation:
 
 
 def expectation(ends: Ends, low: Floats, high: Floats, n: int, noise: Floats, wide: list[Floats]) -> Expectation:
-    """For a room from `low` to `high` (d,) with `n` cells an axis; `wide` has z along each axis, in cells."""
+    """For a room from `low` to `high` (d,) with `n` cells per axis; `wide` has z along each axis, in cells."""
     d, cell = len(low), (high - low) / n
     pieces = [n * max(1, int(np.ceil(cell[j] / noise[j]))) for j in range(d)]  # none longer than the noise
     shares = face_shares(ends, low, high, pieces)
@@ -110,7 +110,7 @@ def point_chances(points: Floats, n: int, pieces: int, wide: Floats, noise: floa
 
 
 def face_shares(ends: Ends, low: Floats, high: Floats, pieces: list[int]) -> Floats:
-    """The share of every point: cells are cut inside the room and on each of its faces, edges and corners."""
+    """The share of every point: inside the room and on each of its faces, edges and corners."""
     shares = np.zeros([NODES * p + 2 for p in pieces])
     for walls in itertools.product((0, None, -1), repeat=len(low)):  # None: along this axis between the walls
         free = [j for j, wall in enumerate(walls) if wall is None]
@@ -130,7 +130,7 @@ def face_shares(ends: Ends, low: Floats, high: Floats, pieces: list[int]) -> Flo
 
 
 def restricted(ends: Ends, corner: Floats, free: list[int], size: Floats) -> Ends:
-    """`ends` on the face from `corner` on, of size `size` along the axes `free`, as a function of [0, 1]^m."""
+    """`ends` on the face at `corner`, of size `size` along the axes `free`, as a function on [0, 1]^m."""
 
     def on_face(places: Floats) -> NDArray[np.bool_]:
         x = np.tile(corner, (len(places), 1))
@@ -187,7 +187,7 @@ SHARE_INTEGRALS = share_integrals()
 
 
 def sample(ends: Ends, low: Floats, size: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(N,) whether boxes are ended as a whole, and (N,) whether in part, as their corners and middles tell."""
+    """(N,) whether boxes are ended as a whole, and (N,) whether in part, judged by their corners and middles."""
     some, whole = np.zeros(len(low), np.bool_), np.ones(len(low), np.bool_)
     for part in itertools.product((0.0, 0.5, 1.0), repeat=low.shape[1]):
         ended = ends(low + np.array(part) * size)

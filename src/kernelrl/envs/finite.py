@@ -1,6 +1,6 @@
 """Optimal values of a finite problem, by backward induction.
 
-With T the terminal states, in which an episode is over on arrival,
+With T the terminal states, where an episode ends on arrival,
 
     Q_h(x,a) = Σ_y P_h(y|x,a)·(r(x,a,y) + 1(y ∉ T)·V_{h+1}(y)),   V_h(x) = max_a Q_h(x,a),   V_H = 0
 
@@ -18,7 +18,7 @@ __all__ = ["FiniteValues", "solve_finite"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-ROUNDING = 1e-9  # by which the probabilities of a row may miss 1
+ROUNDING = 1e-9  # by which the sum of a row's probabilities may differ from 1
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FiniteValues:
         return best
 
     def actions(self, states: ArrayLike, step: int) -> Integers:
-        """(n,) an optimal action at `states`; of equals the lowest."""
+        """(n,) an optimal action at `states`; the lowest if several are equal."""
         best: Integers = self.q_values(states, step).argmax(axis=1)
         return best
 
@@ -63,8 +63,8 @@ def solve_finite(P: ArrayLike, r: ArrayLike, horizon: int, terminal: ArrayLike |
         P: P(y | x, a) as (A, X, X), or (H, A, X, X) where it depends on the step; the last axis is y.
         r: rewards r(x, a) as (X, A), or r(x, a, y) as (X, A, X).
         horizon: H, the number of steps of an episode.
-        terminal: (X,) bool, the states in which an episode is over on arrival: the reward of the step that leads there
-            is collected, and nothing after it. What P and r say of steps from there does not matter.
+        terminal: (X,) bool, the states where an episode ends on arrival: the reward of the step that leads there is
+            collected, and nothing after it. P and r of steps from there do not matter.
     """
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise ValueError(f"horizon must be a whole number of at least 1, got {horizon!r}")
@@ -95,7 +95,7 @@ def check_probabilities(P: ArrayLike, H: int) -> Floats:
 
 
 def check_rows(P: Floats, over: NDArray[np.bool_]) -> None:
-    """Each P(· | x, a) is a distribution, in terminal states excepted."""
+    """Raise ValueError unless each P(· | x, a) is a distribution, except in terminal states."""
     off = ((P < 0.0).any(axis=-1) | ~(abs(P.sum(axis=-1) - 1.0) <= ROUNDING)) & ~over  # (…, A, X)
     if off.any():
         h, a, x = np.argwhere(off)[0]

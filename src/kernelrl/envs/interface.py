@@ -2,8 +2,8 @@
 
 An environment with compiled dynamics is a NamedTuple of its parameters with a compiled function for each verb; the
 Gymnasium class around it is a `CompiledEnv` (see `kernelrl.envs.compiled`). Any other Gymnasium environment is wrapped
-in a `GymEnvironment` (see `kernelrl.episodes.adapter`), whose functions are plain Python. The loop that runs episodes
-calls the verbs and does not know the difference.
+in a `GymEnvironment` (see `kernelrl.episodes.adapter`), whose functions are plain Python. The episode loop calls the
+verbs in the same way for both.
 """
 
 from typing import Any
@@ -17,8 +17,8 @@ __all__ = ["advance", "reset"]
 def reset(env: Any, seed: Any, stream: Any, state: Any) -> None:
     """Begin an episode: write a start state into `state` (d,).
 
-    `stream` (uint64[4]) has been seeded with `seed` (int64), so that an episode is a function of its seed; seeding it
-    again is no harm.
+    `stream` (uint64[4]) has been seeded with `seed` (int64), so its seed determines an episode; seeding it again does
+    no harm.
     """
 
 

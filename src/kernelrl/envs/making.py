@@ -1,4 +1,4 @@
-"""Environments by name.
+"""Making environments by name.
 
 A name is Gymnasium's id ("kernelrl/TwinRooms-v0"), "module:id" for an id that importing the module registers, or
 "module:name" for a class or function of the module that makes an environment.
@@ -22,7 +22,7 @@ OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode")  # argumen
 
 
 def make_environment(name: str, options: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
-    """The environment of that name, made with `options`; a ValueError of one line says why there is none."""
+    """The environment of that name, made with `options`, or a one-line ValueError that says why it cannot be made."""
     options = options or {}
     what = named(name)
     try:
@@ -40,7 +40,7 @@ def make_environment(name: str, options: Mapping[str, Any] | None = None) -> gym
 
 
 def named(name: str) -> str | EnvSpec:
-    """What `gymnasium.make` is to be given: the name itself, or how to call a class or function of a module."""
+    """The argument for `gymnasium.make`: the name itself, or a spec that calls a class or function of a module."""
     _, colon, rest = name.partition(":")
     if not colon:
         return name
@@ -49,11 +49,11 @@ def named(name: str) -> str | EnvSpec:
 
 
 def unknown_arguments(what: str | EnvSpec, options: Mapping[str, Any]) -> str:
-    """What is wrong with the names of `options`, as far as the environment's constructor tells."""
+    """What is wrong with the names of `options`, according to the environment's constructor; empty if nothing is."""
     try:
         make: Any = (gym.spec(what.partition(":")[2] or what) if isinstance(what, str) else what).entry_point
         parameters = inspect.signature(load_env_creator(make) if isinstance(make, str) else make).parameters
-    except (Exception, SystemExit):  # what cannot be found has no constructor to ask
+    except (Exception, SystemExit):  # there is no constructor to look at
         return ""
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return ""

@@ -1,26 +1,26 @@
-"""Optimal values of our environments, by dynamic programming on a grid.
+"""Optimal values of environments with a `Motion`, by dynamic programming on a grid.
 
-For an environment that moves as `Motion` says, with Z_h the expected value of aiming at z before noise and clipping,
+With Z_h the expected value of moving to z, before noise and clipping,
 
     Z_h(z)   = E[V_h(clip(z + ε))]                              noise: one axis after the other
     Q_h(x,a) = r(x, a) + Z_{h+1}(m(x, a)),   V_h(x) = max_a Q_h(x, a),   Z_H = 0
 
-V_h is held on a grid of each room and read between its points by cubic splines. The expectation is Gauss–Hermite
-quadrature of the clipped function: a node that the noise throws beyond a wall reads the value at the wall. Z_h is
-smooth and no longer changes farther than `MARGIN` standard deviations behind a wall, so its grid ends there; it is all
-that is kept, since r and m are known exactly.
+V_h is stored on a grid of each room and interpolated by cubic splines. The expectation is Gauss–Hermite quadrature of
+the clipped function: a node beyond a wall reads the value at the wall. Z_h is smooth and practically constant farther
+than `MARGIN` standard deviations behind a wall, so its grid ends there; only Z_h is kept, since r and m are known
+exactly.
 
 Where episodes end on arrival at a set of states, and rewards may depend on the state y = clip(m(x, a) + ε) reached,
 
     Q_h(x,a) = r(x, a) + E[1(y live)·(r_after(y, a) + V_{h+1}(y)) + 1(y ended)·r_end(y, a)]
 
-V_h is computed at ended states as at all others, as if an episode could go on from there. So it does not jump at the
-boundary of the set, and splines can read it; Z_h is E[V_h(y)] less E[V_h(y)·1(y ended)], by the quadrature of
-`endings`. That needs noise: without it V* itself jumps, at states from which the end is just reached.
+V_h is also computed at ended states, as if an episode could continue from there. So it does not jump at the boundary of
+the set, and splines can interpolate it; Z_h is E[V_h(y)] minus E[V_h(y)·1(y ended)], by the quadrature of `endings`.
+This needs noise: without it V* itself jumps, at states from which the end is just reached.
 
-The grid is refined by half, and the nodes with it, until no value V_h at a point of the coarser grid changes by more
-than the tolerance. The error falls with the square of the cell width, so what is left is about 0.8 of that change, and
-less at the start.
+The number of cells grows by half, and the number of nodes with it, until no value V_h at a point of the coarser grid
+changes by more than the tolerance. The error falls with the square of the cell width, so the remaining error is about
+0.8 of that change, and less at the start.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from kernelrl.jit.compile import cache_dir
 __all__ = ["OptimalValues", "motion_of", "solve"]
 
 Floats = NDArray[np.float64]
-FEWEST_CELLS = 128  # along each axis of a room, to begin with; a power of two, so that halves can be added often
+FEWEST_CELLS = 128  # along each axis of a room at first; a power of two, so that it can often grow by half
 MOST_POINTS = 2_000_000  # of the grid of one room
 MARGIN = 7.0
 SOLVED: dict[str, OptimalValues] = {}
@@ -61,7 +61,7 @@ class OptimalValues:
     horizon: int
     """H, the number of steps of an episode."""
     tolerance: float
-    """What was asked for."""
+    """The tolerance that was asked for."""
     change: float
     """The largest change of any value in the last refinement of the grid."""
     cells: int
@@ -72,7 +72,7 @@ class OptimalValues:
     coefficients: NDArray[np.float32] = field(repr=False)
     """(rooms, H-1, …) spline coefficients of Z_1 … Z_{H-1} on each room's grid."""
     arrivals: NDArray[np.float32] | None = field(default=None, repr=False)
-    """(rooms, A, …) those of the expected reward that depends on the next state, if there is such a reward."""
+    """(rooms, A, …) those of the expected reward that depends on the next state, or None."""
 
     def q_values(self, states: ArrayLike, step: int) -> Floats:
         """(n, A) Q*_h at `states` (n, d); 0 at those where the episode is over."""
@@ -101,7 +101,7 @@ class OptimalValues:
         return best
 
     def actions(self, states: ArrayLike, step: int) -> NDArray[np.int64]:
-        """(n,) an optimal action at `states` (n, d); of equals the lowest."""
+        """(n,) an optimal action at `states` (n, d); the lowest if several are equal."""
         best: NDArray[np.int64] = self.q_values(states, step).argmax(axis=1)
         return best
 
@@ -127,7 +127,7 @@ class Grid:
         """The grids for `n` cells."""
         low = motion.low[room]
         cell = (motion.high[room] - low) / n
-        # Every room's grid has the same shape, so the smallest cells decide.
+        # All rooms' grids have the same shape, so the smallest cells determine the margin.
         smallest = ((motion.high - motion.low) / n).min(axis=0)
         return cls(low, cell, n, np.ceil(MARGIN * motion.noise / smallest).astype(np.int64) + 1)
 
@@ -146,7 +146,7 @@ class Grid:
         return np.arange(-self.margin[axis], self.n + self.margin[axis] + 1.0)
 
     def smoothing(self, axis: int, noise: float, nodes: int) -> Floats:
-        """The matrix that takes V along an axis to E[V(clip(z + ε))] at Z's grid, (n + 2·margin + 1, n + 1)."""
+        """The matrix from V along an axis to E[V(clip(z + ε))] at Z's grid, (n + 2·margin + 1, n + 1)."""
         own, wide = np.arange(self.n + 1.0), self.wide(axis)
         basis = make_interp_spline(own, np.eye(self.n + 1), k=3)
         t, w = roots_hermitenorm(nodes)
@@ -237,13 +237,13 @@ def refine(motion: Motion, horizon: int, tolerance: float) -> OptimalValues:
             return replace(found, start_value=float(found.values(motion.starts, 0).mean()))
         coarser, n = values, n + n // 2
     raise RuntimeError(
-        f"tolerance: {tolerance:g} was not reached; with {MOST_POINTS:,} points a room the values still change by "
+        f"tolerance: {tolerance:g} was not reached; with {MOST_POINTS:,} points per room the values still change by "
         f"{change:.2g}. Ask for a larger tolerance."
     )
 
 
 def first_cells(motion: Motion) -> int:
-    """The number of cells to begin with; where episodes end, cells no longer than twice the noise."""
+    """The number of cells at first; where episodes end, cells are at most twice as long as the noise."""
     n, d = FEWEST_CELLS, motion.noise.size
     if motion.reward_at_end is not None and motion.ends is None:
         raise ValueError("motion: reward_at_end needs `ends`, which says where episodes end")
@@ -263,13 +263,13 @@ def first_cells(motion: Motion) -> int:
         if n % 2 or (n + n // 2 + 1) ** d > MOST_POINTS:
             raise ValueError(
                 f"motion: with noise {motion.noise} and rooms of size {widest}, V* jumps, or nearly so, at states from "
-                "which an end is just reached, and no grid of ours can hold it; it takes more noise in every coordinate"
+                "which an end is just reached, and no grid can represent it; more noise is needed in every coordinate"
             )
     return n
 
 
 def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
-    """How `env` moves, if it is compiled and can tell, wrapped in nothing that could change it."""
+    """The `Motion` of `env` if it is compiled, has one, and no wrapper could change it; else None."""
     if compiled_dynamics(env) is None or not hasattr(env.unwrapped, "motion"):
         return None
     motion: Motion = env.unwrapped.motion()
@@ -277,7 +277,7 @@ def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
 
 
 def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
-    """The optimal values of an environment; those of ours are kept on disk for the next time.
+    """The optimal values of an environment; those of this package's environments are cached on disk.
 
     `tolerance` bounds the change of every value, at every step, in the last refinement of the grid.
     """
@@ -286,7 +286,7 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
     motion = motion_of(env)
     if motion is None:
         raise ValueError(
-            f"env: optimal values are known only for {', '.join(solvable())}, as they are made by gymnasium.make, with "
+            f"env: optimal values are known only for {', '.join(solvable())}, as made by gymnasium.make, with "
             "any parameters but without wrappers of your own, and for a krl.envs.CompiledEnv with a method motion() "
             f"(see kernelrl.envs.motion); got {env}"
         )
@@ -296,7 +296,7 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
             "env: it has no time limit; register it with max_episode_steps and make it by gymnasium.make, or wrap it "
             "in Gymnasium's TimeLimit"
         )
-    if not is_shipped(env):  # what its functions depend on is not known
+    if not is_shipped(env):  # not cached, because it is not known what its functions depend on
         return refine(motion, horizon, float(tolerance))
     key = key_of(env, horizon, tolerance)
     if key not in SOLVED:
@@ -316,7 +316,7 @@ def solvable() -> list[str]:
 
 
 def key_of(env: gym.Env[Any, Any], horizon: int, tolerance: float) -> str:
-    """The name of what is computed: the environment, its parameters, and the code that says what they mean."""
+    """The cache key: a digest of the environment's parameters and of the code that uses them."""
     digest = hashlib.sha256(repr((env.unwrapped.dynamics, horizon, float(tolerance))).encode())  # type: ignore[attr-defined]
     for part in (type(env.unwrapped), solve, endings.expectation):
         digest.update(Path(inspect.getfile(part)).read_bytes())
@@ -324,7 +324,7 @@ def key_of(env: gym.Env[Any, Any], horizon: int, tolerance: float) -> str:
 
 
 def keep(file: Path, found: OptimalValues) -> None:
-    """Write to the cache, whole or not at all; a cache that cannot be written to is no harm."""
+    """Write to the cache: the whole file or none. If the cache is not writable, nothing is written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
     numbers = np.array([found.change, found.cells, found.start_value])
     arrays: dict[str, Any] = {"coefficients": found.coefficients}
@@ -341,7 +341,7 @@ def keep(file: Path, found: OptimalValues) -> None:
 
 
 def load(file: Path, motion: Motion, horizon: int, tolerance: float) -> OptimalValues | None:
-    """Read from the cache; None if it is not there or not whole."""
+    """Read from the cache; None if the file is missing or damaged."""
     try:
         with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
             (change, cells, start), Z = archive["numbers"], archive["coefficients"]

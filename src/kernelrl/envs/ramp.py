@@ -1,10 +1,10 @@
-"""Ramp: a walk on [0, 1] towards higher ground, small enough that the theory says something about it.
+"""Ramp: a walk on [0, 1] towards higher rewards, small enough for the theory's bounds to be useful.
 
     y = clip(x ± 0.2 + ε),   ε ~ N(0, 0.02²),   clip onto [0, 1],      r = 0.5·x at the state before the move
 
 Action 0 goes left, action 1 right; an episode starts at x = 0.5 and takes 2 steps when made by
-`gymnasium.make("kernelrl/Ramp-v0")`. Rewards are 0.5-Lipschitz (`slope`) and the transitions 1-Lipschitz, since
-clipping brings no two states farther apart: `lipschitz=(0.5, 1.0)`, and L_h = 0.5·(H-h) with steps from 0.
+`gymnasium.make("kernelrl/Ramp-v0")`. Rewards are 0.5-Lipschitz (`slope`) and transitions 1-Lipschitz, since clipping
+moves no two states farther apart: `lipschitz=(0.5, 1.0)`, and L_h = 0.5·(H-h) with steps from 0.
 """
 # Annotations of compiled functions are for readers; numba infers its own.
 # mypy: allow-untyped-calls, allow-untyped-decorators
@@ -47,7 +47,7 @@ def reset_ramp(env: RampDynamics, seed: int, stream: Words, state: Floats) -> No
 def advance_ramp(
     env: RampDynamics, stream: Words, state: Floats, action: int, next_state: Floats
 ) -> tuple[float, bool, bool]:
-    """One move: writes y into `next_state` (1,), returns r(x) and that the episode goes on."""
+    """One move: write y into `next_state` (1,); return r(x) and two False, since nothing ends the episode."""
     x = state[0]
     y = x + (env.move if action == 1 else -env.move) + env.noise * normal(stream)
     next_state[0] = min(max(y, 0.0), 1.0)
@@ -82,7 +82,7 @@ class Ramp(CompiledEnv):
         )
 
     def motion(self) -> Motion:
-        """How it moves, for computing optimal values."""
+        """Its equations, for computing optimal values."""
         move, noise, slope, start = self.dynamics
         return Motion(
             low=np.zeros((1, 1)),

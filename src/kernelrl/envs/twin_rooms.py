@@ -6,10 +6,10 @@ either room with probability ½ and stays in that room. Action a moves by m_a, 0
     y = clip(x + m_a + ε),   ε ~ N(0, 0.01² I),   clip: onto the room that x is in,
     r = max(0, 1 - ‖x - g‖ / 0.1),                g: the goal of that room, (0.8, 0.8) or (1.8, 0.8).
 
-The reward is that of the state before the move. Nothing ends an episode but its time limit (20 steps when made by
+The reward is that of the state before the move. Only the time limit ends an episode (20 steps when made by
 `gymnasium.make("kernelrl/TwinRooms-v0")`).
 
-The rooms look alike: `twin_rooms_fold` lays the second over the first. They are not quite translates of one another,
+The rooms are nearly alike: `twin_rooms_fold` maps the second to the first. They are not exact translates of each other,
 because the wall is at the right of the first room and at the left of the second.
 """
 # Annotations of compiled functions are for readers; numba infers its own.
@@ -110,7 +110,7 @@ def reward_twin_rooms(env: TwinRoomsDynamics, state: Floats) -> float:
 def advance_twin_rooms(
     env: TwinRoomsDynamics, stream: Words, state: Floats, action: int, next_state: Floats
 ) -> tuple[float, bool, bool]:
-    """One move: writes y into `next_state` (2,), returns r(x) and that the episode goes on."""
+    """One move: write y into `next_state` (2,); return r(x) and two False, since nothing ends the episode."""
     r = reward_twin_rooms(env, state)
     x, y = state[0], state[1]
     # The wall keeps the rooms apart, so x tells where the episode started.
@@ -135,14 +135,14 @@ def advance_twin_rooms(
 
 @compiled
 def twin_rooms_fold(state: Floats, out: Floats) -> None:
-    """Expert knowledge as a map of states: a state of the second room becomes its like in the first, x - (1, 0)."""
+    """Expert knowledge as a map of states: a state x of the second room becomes x - (1, 0) in the first."""
     x = state[0]
     out[0] = x - 1.0 if x >= 1.0 else x
     out[1] = state[1]
 
 
 class TwinRoomsFold(NamedTuple):
-    """The compiled form of `Folded(twin_rooms_fold)`: a class of the package's own, so that it is cached."""
+    """The compiled form of `Folded(twin_rooms_fold)`; a class of this package, so its machine code is cached."""
 
     base: LpSpace
 
@@ -158,7 +158,7 @@ SHIPPED_FOLDS[twin_rooms_fold] = implement_fold(TwinRoomsFold, embed_twin_rooms)
 
 
 class TwinRooms(CompiledEnv):
-    """Two rooms, four moves (0 right, 1 left, 2 up, 3 down), one rewarding disc a room.
+    """Two rooms, four moves (0 right, 1 left, 2 up, 3 down), one rewarding disc per room.
 
     Observations are the position, float64 (2,), in [0, 2] × [0, 1]; `info["room"]` is 0 (left) or 1 (right). An
     episode is a pure function of the seed of its `reset` and of its actions, here and in compiled loops.
@@ -170,7 +170,7 @@ class TwinRooms(CompiledEnv):
         noise: the standard deviation of the noise in each coordinate.
         radius: the radius of the rewarding discs.
         start: where an episode starts, relative to its room: (x, y) in the first, (x + 1, y) in the second.
-        goal: the centre of the rewarding disc, relative to its room, likewise.
+        goal: the centre of the rewarding disc, relative to its room in the same way.
     """
 
     # Not a ClassVar, because Gymnasium's own class declares it without.
@@ -209,7 +209,7 @@ class TwinRooms(CompiledEnv):
         return draw(self.dynamics, self.state)
 
     def motion(self) -> Motion:
-        """How it moves, for computing its optimal values; the equations are those of `advance_twin_rooms`."""
+        """Its equations, those of `advance_twin_rooms`, for computing optimal values."""
         env = self.dynamics
         half, moves = 0.5 * env.wall, env.move * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
         goals = np.array([[env.goal_x, env.goal_y], [env.goal_x + 1.0, env.goal_y]])
@@ -233,7 +233,7 @@ class TwinRooms(CompiledEnv):
         )
 
 
-# Pictures: 380 pixels a unit and a margin of 20 make 800 × 420 pixels. The first row of a picture is its top.
+# Pictures: 380 pixels per unit and a margin of 20 make 800 × 420 pixels. The first row of a picture is its top.
 SCALE, MARGIN = 380, 20
 PAPER, FLOOR, WALL = (255, 255, 255), (244, 241, 234), (62, 68, 81)
 REWARD, RIM, AGENT = (240, 160, 32), (200, 120, 16), (28, 100, 190)
@@ -259,7 +259,7 @@ def draw(env: TwinRoomsDynamics, state: Floats) -> NDArray[np.uint8]:
 
 @functools.lru_cache(maxsize=4)
 def _rooms(env: TwinRoomsDynamics) -> NDArray[np.uint8]:
-    """Draw all but the agent: the same in every picture of an environment."""
+    """Draw everything except the agent, which is the same in every picture of an environment."""
     x, y = PIXEL_X[None, :], PIXEL_Y[:, None]
     paint = np.empty((y.size, x.size, 3))
     paint[:] = PAPER
@@ -282,5 +282,5 @@ def _cover(distance: Floats) -> Floats:
 
 
 def _lay(paint: Floats, colour: tuple[int, int, int], cover: Floats) -> None:
-    """Lay `colour` over `paint` (height, width, 3) as far as `cover` (height, width) says."""
+    """Blend `colour` into `paint` (height, width, 3) with the opacity `cover` (height, width)."""
     paint += cover[:, :, None] * (np.array(colour) - paint)

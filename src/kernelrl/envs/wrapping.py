@@ -17,11 +17,11 @@ TRANSPARENT = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
 
 
 def time_limit(env: gym.Env[Any, Any]) -> int | None:
-    """The number of steps after which `env` is truncated or, where nothing does that, was registered to be."""
+    """The number of steps after which `env` is truncated or, without a TimeLimit wrapper, its registered limit."""
     steps = wrapped_limit(env)
     if steps is None and env.spec is not None:
         steps = env.spec.max_episode_steps
-    return None if steps is None or steps < 1 else int(steps)  # Gymnasium takes -1 for no limit
+    return None if steps is None or steps < 1 else int(steps)  # in Gymnasium -1 means no limit
 
 
 def wrapped_limit(env: gym.Env[Any, Any]) -> int | None:
@@ -36,7 +36,7 @@ def wrapped_limit(env: gym.Env[Any, Any]) -> int | None:
 
 
 def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
-    """The compiled dynamics of `env` if it has such, in transparent wrappers only, else None."""
+    """The compiled dynamics of `env`, if it has them and all its wrappers are transparent, else None."""
     if why_not_compiled(env):
         return None
     inside: Any = env.unwrapped
@@ -46,7 +46,7 @@ def compiled_dynamics(env: gym.Env[Any, Any]) -> Any:
 
 
 def why_not_compiled(env: gym.Env[Any, Any]) -> str:
-    """What keeps the episodes of `env` from running as compiled code; empty if nothing does."""
+    """Why the episodes of `env` cannot run as compiled code; empty if they can."""
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if type(layer) not in TRANSPARENT:
@@ -67,5 +67,5 @@ def is_shipped(env: gym.Env[Any, Any]) -> bool:
 
 
 def compiled_horizon(env: gym.Env[Any, Any], horizon: int) -> int:
-    """The steps of an episode in the compiled loop: the agent's horizon or the time limit, whichever is first."""
+    """The steps of an episode in the compiled loop: the agent's horizon or the time limit, whichever is smaller."""
     return int(min(horizon, wrapped_limit(env) or math.inf))

@@ -1,1 +1,1 @@
-"""The episode loop: the verbs of algorithms, and any Gymnasium environment behind the verbs of ours."""
+"""The episode loop: the verbs of algorithms, and the adapter for any Gymnasium environment."""

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as the episode loop sees it: behind the verbs of compiled ones (see `kernelrl.envs`)."""
+"""Adapts any Gymnasium environment to the episode loop, by the verbs of compiled ones (see `kernelrl.envs`)."""
 
 from typing import Any, NamedTuple
 
@@ -11,12 +11,12 @@ OLD = "; environments of the old Gym need a wrapper of Gymnasium's"
 
 
 class GymEnvironment(NamedTuple):
-    """Any Gymnasium environment, with the verbs of ours."""
+    """Any Gymnasium environment, with the verbs `reset` and `advance`."""
 
     env: Any
     check_state: Any  # (name, state) → float64 (d,), or an error that says what is wrong
     first_action: int
-    records: list[Any] | None = None  # takes every episode, for `kernelrl.agents.recovery`
+    records: list[Any] | None = None  # every episode is appended, for `kernelrl.agents.recovery`
 
 
 @reset.implement_plain(GymEnvironment)
@@ -49,5 +49,5 @@ def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_
 
 
 def short(given: Any) -> str:
-    """What an environment returned, in a few words."""
+    """A short description of what an environment returned."""
     return f"a tuple of {len(given)}" if isinstance(given, tuple) else f"{given!r:.60}"

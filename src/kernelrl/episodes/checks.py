@@ -1,4 +1,4 @@
-"""What comes from outside in the middle of an episode: rewards and flags."""
+"""Checks of rewards and flags that an environment or a user gives during an episode."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 __all__ = ["as_flag", "as_reward"]
 
-LARGEST = 0.1 * 1e100  # a larger reward is taken for a mistake: a range of rewards must have a finite width
+LARGEST = 0.1 * 1e100  # a larger reward is an error: a range of rewards must have a finite width
 
 
 def as_reward(reward: Any, name: str = "reward") -> float:
-    """A reward as a float; NumPy's scalars and arrays of size 1 will do."""
+    """A reward as a float; NumPy scalars and arrays of size 1 are accepted."""
     if type(reward) is float and abs(reward) < LARGEST:
         return reward
     number = math.nan
@@ -32,7 +32,7 @@ def as_reward(reward: Any, name: str = "reward") -> float:
 
 
 def as_flag(value: Any, name: str) -> bool:
-    """A flag as a bool; 0 and 1, NumPy's and arrays of size 1 will do."""
+    """A flag as a bool; 0, 1, NumPy bools and arrays of size 1 are accepted."""
     if type(value) is bool:
         return value
     array = np.asarray(value)

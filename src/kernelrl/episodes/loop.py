@@ -1,8 +1,8 @@
 """The episode loop, and the two ways to drive it.
 
-`run_episodes` is the one loop there is. Over compiled dynamics it runs compiled (`run_compiled`), over any other
-environment as plain Python, with the environment behind a `GymEnvironment`; either way it calls the same compiled
-functions of the algorithm, so both give the same numbers to the last bit.
+`run_episodes` is the only episode loop. With compiled dynamics it runs compiled (`run_compiled`). With any other
+environment, wrapped in a `GymEnvironment`, it runs as plain Python. Both call the same compiled functions of the
+algorithm, so both give the same numbers to the last bit.
 """
 
 import math
@@ -15,25 +15,27 @@ from kernelrl.jit.stream import episode_seed, seed_stream
 
 __all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "clip_into", "run_compiled", "run_episodes"]
 
-# What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is no
-# finite number or outside a range that is a promise, a termination where 0 is outside the range.
+# What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is not a
+# finite number or is outside a strict range, a termination where 0 is outside the range.
 BAD_START, BAD_STATE, BAD_REWARD, BAD_RANGE, BAD_END = range(1, 6)
-FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)
-MOST = 1e99  # a larger reward is taken for a mistake: a range must have a finite width
+FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)  # of `limits`
+FAULT, REWARD, STEP = range(3)  # of `bad`
+LOWEST, HIGHEST = range(2)  # of `beyond` and `box`
+MOST = 1e99  # a larger reward is an error: a range must have a finite width
 
 
 @compiled
 def is_inside(box: Any, x: Any) -> Any:
-    """Whether the state `x` (d,) lies in the box from box[0] to box[1]; a NaN does not."""
+    """Whether the state `x` (d,) lies in the box from box[LOWEST] to box[HIGHEST]; a NaN does not."""
     for j in range(x.size):
-        if not box[0, j] <= x[j] <= box[1, j]:
+        if not box[LOWEST, j] <= x[j] <= box[HIGHEST, j]:
             return False
     return True
 
 
 @compiled
 def clip_into(state: Any, bounds: Any, out: Any) -> Any:
-    """Write `state` (d,), clipped, into `out`; False if it is outside by more than the slack, or no number.
+    """Write `state` (d,), clipped, into `out`; False if it is outside by more than the slack, or not a number.
 
     `bounds` (3, d) has the lowest and the highest state and the slack.
     """
@@ -65,22 +67,22 @@ def run_episodes(
 ) -> Any:  # fmt: skip
     """Play episodes `first` … `first`+`count`-1; return how many were played to their end.
 
-    `values` takes the optimistic V_0 at each episode's first state, as it is when the episode has begun. `box` (2, d)
-    holds the lowest and the highest state, `limits` (4,) FLOOR and CEILING of the range of rewards, whether it is a
-    promise (STRICT) and whether 0 lies inside (HOLDS_ZERO). The run ends early
+    `values` takes the optimistic V_0 at each episode's first state, right after the episode has begun. `box` (2, d)
+    holds the lowest and the highest state, `limits` (4,) the FLOOR and CEILING of the range of rewards, whether a
+    reward outside is an error (STRICT) and whether 0 lies inside (HOLDS_ZERO). The run ends early
 
     - when room runs out;
-    - after an episode with rewards outside the range: `beyond` (2,) takes the lowest and the highest of them;
-    - in the middle of an episode if something is wrong: `bad` (3,) takes what (BAD_…), the reward and the step.
+    - after an episode with rewards outside the range: `beyond` (2,) takes the LOWEST and the HIGHEST of them;
+    - in the middle of an episode if something is wrong: `bad` (3,) takes the FAULT (BAD_…), the REWARD and the STEP.
     """
     for k in range(count):
         if not has_room(model):
             return k
         number = episode_seed(seed, first + k)
-        seed_stream(stream, number)  # an episode is a function of its seed, also where `reset` leaves the stream alone
+        seed_stream(stream, number)  # so its seed determines an episode even if `reset` does not seed the stream
         reset(env, number, stream, x)
         if not is_inside(box, x):
-            bad[0] = BAD_START
+            bad[FAULT] = BAD_START
             return k
         begin_episode(model)
         values[k] = read_values(model, x, 0)
@@ -88,15 +90,15 @@ def run_episodes(
         steps = 0
         ahead = NOT_YET
         for h in range(horizon):
-            a = int(next_action(model, x, h, ahead))  # a float when Python called compiled code
+            a = int(next_action(model, x, h, ahead))  # a float if Python called compiled code
             reward, terminated, truncated = advance(env, stream, x, a, y)
             fault = fault_of(reward, terminated, y, box, limits)
             if fault != 0:
-                bad[0], bad[1], bad[2] = fault, reward, h
+                bad[FAULT], bad[REWARD], bad[STEP] = fault, reward, h
                 return k
             if not limits[FLOOR] <= reward <= limits[CEILING]:
-                beyond[0] = min(beyond[0], reward)
-                beyond[1] = max(beyond[1], reward)
+                beyond[LOWEST] = min(beyond[LOWEST], reward)
+                beyond[HIGHEST] = max(beyond[HIGHEST], reward)
             total += reward
             steps += 1
             over = terminated or truncated or steps == horizon
@@ -107,7 +109,7 @@ def run_episodes(
                 x[j] = y[j]
         returns[k] = total
         lengths[k] = steps
-        if beyond[0] <= beyond[1]:
+        if beyond[LOWEST] <= beyond[HIGHEST]:
             return k + 1
     return count
 

@@ -1,4 +1,4 @@
-"""A model for the episode loop that takes given actions and writes down what it sees, for comparing two drivers."""
+"""A model for the episode loop that takes given actions and records transitions, to compare two drivers."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ __all__ = ["Script", "play_compiled"]
 
 
 class Script(NamedTuple):
-    """Actions to take, and room for what follows from them."""
+    """Actions to take, and arrays for the transitions that follow."""
 
     actions: Any  # (episodes, H) int64, counted from 0
     states: Any  # (episodes, H+1, d) each episode's states; NaN after its end
@@ -23,7 +23,7 @@ class Script(NamedTuple):
 
 @has_room.implement(Script)
 def has_room_script(model: Any) -> Any:
-    """There is room for all of them."""
+    """True: the arrays are made for all episodes."""
     return True
 
 
@@ -41,7 +41,7 @@ def choose_script(model: Any, state: Any, h: Any) -> Any:
 
 @observe.implement(Script)
 def observe_script(model: Any, state: Any, action: Any, reward: Any, next_state: Any, h: Any, terminated: Any) -> Any:
-    """Write it down."""
+    """Record the transition."""
     k = model.episode[0]
     for j in range(state.size):
         model.states[k, h, j] = state[j]
@@ -52,20 +52,20 @@ def observe_script(model: Any, state: Any, action: Any, reward: Any, next_state:
 
 @end_episode.implement(Script)
 def end_script(model: Any) -> Any:
-    """Go on to the next."""
+    """Continue with the next episode."""
     model.episode[0] += 1
 
 
 @read_values.implement(Script)
 def read_values_script(model: Any, state: Any, h: Any) -> Any:
-    """It knows none."""
+    """0: there are no values."""
     return 0.0
 
 
 def play_compiled(dynamics: Any, d: int, actions: Any, seed: int) -> Script:
     """Episodes 0, 1, … of a run with `seed` by the compiled driver, with `actions` (episodes, H); no checks are made.
 
-    Episode k is that of `episode_seed(seed, k)`. If a state is no number, the episodes from there on are not played.
+    Episode k has the seed `episode_seed(seed, k)`. If a state is not a number, the remaining episodes are not played.
     """
     n, H = actions.shape
     script = Script(

@@ -2,8 +2,8 @@
 
 An algorithm is a NamedTuple ("model") of settings and arrays, and a function for each verb below. `state` and
 `next_state` are float64 (d,), `h` counts steps from 0, actions are 0 … A-1, rewards are raw, in the environment's
-units. Read-outs are in mapped units (see `kernelrl.stores.units`). `choose` and `observe` must be implemented; what the
-others do by default stands in their declarations, and a read-out that an algorithm does not have is NaN.
+units. Read-outs are in mapped units (see `kernelrl.stores.units`). `choose` and `observe` must be implemented; the
+others have defaults, the bodies of their declarations; a read-out that an algorithm does not implement is NaN.
 The episode loop is (see `kernelrl.episodes.loop`)
 
     begin_episode(model)
@@ -13,11 +13,11 @@ The episode loop is (see `kernelrl.episodes.loop`)
         observe(model, x, a, r, y, h, terminated)
     end_episode(model)
 
-Arrays never grow inside compiled code. `has_room` tells whether one more episode fits; if not, Python calls the plain
+Arrays never grow inside compiled code. `has_room` says whether one more episode fits; if not, Python calls the plain
 function `grow`, which returns a model with longer arrays.
 
-Compiled callers compile the verbs into themselves. Python's calls all go through one compiled function, `perform`, so
-that what the verbs share is compiled once and not once for each of them.
+In compiled callers the verbs are compiled as part of the caller. Python's calls all go through one compiled function,
+`perform`, so that code which the verbs share is compiled only once.
 """
 
 import math
@@ -72,7 +72,7 @@ def observe_from_python(model, state, action, reward, next_state, h, terminated)
 
 
 def has_room_from_python(model):
-    """How Python calls `has_room`, which it does far more often than the others: by an entry point of its own."""
+    """How Python calls `has_room`: through its own entry point, which needs none of the other verbs' code."""
     return ask_for_room(hand_over(model))
 
 
@@ -89,32 +89,32 @@ def grow(model):
 
 @generic
 def rescaled(model, settings, keep):
-    """The model with all its data under `settings`, whose units of reward are others (plain Python, not compiled).
+    """The model with all its data under `settings`, which have other units of reward (plain Python, not compiled).
 
-    Values that only fall have `keep` times their distance from the cap; an algorithm that plans has planned again.
-    `settings` are None where the model has none.
+    Values that only fall get `keep` times their distance from the cap; an algorithm that plans plans again.
+    `settings` is None if the model has none.
     """
     return model if settings is None else model._replace(settings=settings)
 
 
 @generic(from_python=via_perform(BEGIN))
 def begin_episode(model):
-    """Before an episode's first choice."""
+    """Called before an episode's first choice."""
 
 
 @generic(from_python=via_perform(CHOOSE), required=True)
 def choose(model, state, h):
-    """The action the learning policy takes."""
+    """The action of the learning policy."""
 
 
 @generic(from_python=observe_from_python, required=True)
 def observe(model, state, action, reward, next_state, h, terminated):
-    """Take in one transition."""
+    """Learn from one transition."""
 
 
 @generic(from_python=via_perform(END))
 def end_episode(model):
-    """After an episode's last transition."""
+    """Called after an episode's last transition."""
 
 
 @generic(from_python=via_perform(READ_Q))
@@ -145,7 +145,7 @@ def read_bonuses(model, state, h, out):
 
 
 def check_model(model: Any) -> None:
-    """Raise TypeError, naming the verb, unless the model is a NamedTuple with all that it must implement."""
+    """Raise TypeError, naming the verb, unless the model is a NamedTuple that implements all required verbs."""
     cls = type(model)
     if not (isinstance(model, tuple) and hasattr(model, "_fields")):
         raise TypeError(f"new_model must return a NamedTuple, the state of the algorithm, got {model!r:.200}")
@@ -180,9 +180,9 @@ def observe_and_end(model, state, action, reward, next_state, h, terminated, ove
 
 @compiled_as(observe_and_end, inline=True)
 def turn(model, state, action, reward, next_state, h, terminated, over):
-    """Take in one transition, and end the episode if it is `over`; return the next action, or NOT_YET.
+    """Learn from one transition, and end the episode if it is `over`; return the next action, or NOT_YET.
 
-    Python has the next action chosen in the same call, since a call costs as much as what most verbs do.
+    From Python this is one compiled call that also chooses the next action: a call costs as much as most verbs do.
     """
     if isinstance(model, Handle):
         return perform(model, TURN, state, action, reward, next_state, h, terminated, over, NOTHING)
@@ -197,9 +197,9 @@ def ask_for_room(model):
 
 @compiled
 def perform(model, verb, state, action, reward, next_state, h, terminated, over, out):
-    """Do what the verb of that code does and return its result, if it has one, as a float.
+    """Call the verb with that code and return its result, if it has one, as a float.
 
-    The verbs that read take any number of states in a row, and then their number as `action`.
+    Read-outs take any number of states, one after the other in `state`, and their number as `action`.
     """
     if verb == TURN:
         observe_and_end(model, state, action, reward, next_state, h, terminated, over)
@@ -219,7 +219,7 @@ def perform(model, verb, state, action, reward, next_state, h, terminated, over,
 
 @inner
 def read_at(model, verb, states, n, h, out):
-    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,); return the last value if asked."""
+    """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,); return the last value."""
     d, m = states.size // n, out.size // n
     value = 0.0
     for i in range(n):
@@ -228,7 +228,7 @@ def read_at(model, verb, states, n, h, out):
             read_q(model, x, h, entries)
         elif verb == READ_VALUES:
             value = read_values(model, x, h)
-            entries[:] = value  # of none or one
+            entries[:] = value  # `entries` has at most one entry
         elif verb == READ_COUNTS:
             read_counts(model, x, h, entries)
         else:
@@ -237,7 +237,7 @@ def read_at(model, verb, states, n, h, out):
 
 
 def read_rows(model: Any, verb: int, states: Any, h: int, out: Any) -> None:
-    """Read at all `states` (n, d) in one call; `verb` is a READ_…, row i of `out` (n, A) or (n, 1) is of state i."""
+    """Read at all `states` (n, d) in one call; `verb` is a READ_…; row i of `out`, (n, A) or (n, 1), is for state i."""
     if len(states):
         rows = states.reshape(-1)
         perform(hand_over(model), verb, rows, len(states), 0.0, NOTHING, h, False, False, out.reshape(-1))
@@ -254,10 +254,10 @@ def largest(q: Any) -> Any:
 
 @inner
 def pick_largest(q: Any, stream: Any) -> Any:
-    """The index of the largest entry of `q` (A,); equals are told apart by the stream, which is used only then."""
+    """The index of the largest entry of `q` (A,); ties are broken by the stream, which is used only then."""
     best, choice, ties = q[0], 0, 1
     for a in range(1, q.size):
-        # Selections, not branches: which action is the best cannot be foreseen.
+        # Selections, not branches, since the best action is hard to predict.
         ties = 1 if q[a] > best else ties + (q[a] == best)
         choice = a if q[a] > best else choice
         best = max(best, q[a])

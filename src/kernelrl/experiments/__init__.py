@@ -1,6 +1,6 @@
 """Experiments: several agents and seeds in one environment, run, resumed and stored without code.
 
-`run` does what `kernelrl run` does, `load` gives all that a folder holds as one table, `open_store` run by run.
+`run` does what `kernelrl run` does; `load` reads all results of a folder as one table, `open_store` run by run.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -18,7 +18,7 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
     [agents.sweep]                 # optional: an agent for every combination, "greedy bonus_scale=0.1" and so on
     bonus_scale = [0.1, 1.0]
 
-Whether hyper-parameters make sense is found out by making the agents (see `objects`); here it is about the shape.
+This module checks the form of the file; hyper-parameters are checked by making the agents (see `objects`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kernelrl.imports import no_such
 __all__ = ["CATALOGUE", "AgentEntry", "Experiment", "ExperimentError", "catalogue", "read_experiment"]
 
 CATALOGUE = Path(__file__).parent / "catalogue"
-DEEPEST = 20  # tables and lists within one another
+DEEPEST = 20  # levels of nested tables and lists
 
 
 class ExperimentError(ValueError):
@@ -45,7 +45,7 @@ class ExperimentError(ValueError):
 
 
 def finite(value: Any) -> Any:
-    """`value` with infinities as "inf" and "-inf", which JSON can hold; a NaN is an error."""
+    """`value` with infinities as "inf" and "-inf", for JSON; a NaN is an error."""
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             raise ValueError("nan is not a value")
@@ -58,14 +58,14 @@ def finite(value: Any) -> Any:
 
 
 class Entry(BaseModel):
-    """A table of named keys and others beside them, which are passed on to a constructor."""
+    """A table of named keys and of others, which are passed on to a constructor."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, JsonValue]
 
     @property
     def others(self) -> dict[str, Any]:
-        """The keys beside the named ones."""
+        """The keys besides the named ones."""
         return {key: finite(value) for key, value in (self.__pydantic_extra__ or {}).items()}
 
 
@@ -101,7 +101,7 @@ class AgentEntry(Entry):
             if not values:
                 raise ValueError(f"sweep.{key}: the list of values is empty")
             if any(value in values[:i] for i, value in enumerate(values)):
-                raise ValueError(f"sweep.{key}: a value is there twice in {values}")
+                raise ValueError(f"sweep.{key}: a value occurs twice in {values}")
         from kernelrl.agents.codec import text
 
         fixed = self.model_dump(exclude={"sweep", "label"})
@@ -139,7 +139,7 @@ class Experiment(BaseModel):
     @classmethod
     def _distinct(cls, seeds: list[int]) -> list[int]:
         if twice := repeated(seeds):
-            raise ValueError(f"seed {twice[0]} is there twice in {seeds}")
+            raise ValueError(f"seed {twice[0]} occurs twice in {seeds}")
         if outside := [seed for seed in seeds if not 0 <= seed < 2**63]:
             raise ValueError(f"a seed must be from 0 to 2**63 - 1, got {outside[0]}")
         return seeds
@@ -154,8 +154,8 @@ class Experiment(BaseModel):
             except ValueError as error:
                 raise ValueError(f'"{entry.label}": {error}') from error
         if twice := repeated(entry.label for entry in every):
-            raise ValueError(f'the label "{twice[0]}" is there twice; give each agent a label of its own')
-        # Folders are named after labels, and not every file system tells A from a.
+            raise ValueError(f'the label "{twice[0]}" occurs twice; give each agent its own label')
+        # Folders are named after labels, and not every file system distinguishes A from a.
         if twice := repeated(entry.label.casefold() for entry in every):
             alike = [entry.label for entry in every if entry.label.casefold() == twice[0]]
             raise ValueError(f"the labels {' and '.join(alike)} differ in capital letters only")
@@ -175,7 +175,7 @@ class Experiment(BaseModel):
         return experiment
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it; `checked` reads it again."""
+        """The whole experiment as JSON; `checked` reads it again."""
         content: dict[str, Any] = finite(self.model_dump(exclude_none=True))
         for entry in content["agents"]:
             del entry["sweep"]
@@ -185,7 +185,7 @@ class Experiment(BaseModel):
 
 
 def repeated(values: Iterable[Any]) -> list[Any]:
-    """Those that occurred before."""
+    """The values that occurred before."""
     seen: set[Any] = set()
     return [value for value in values if value in seen or seen.add(value)]  # type: ignore[func-returns-value]
 
@@ -211,7 +211,7 @@ def explain(cls: type[BaseModel], problem: Any, content: Any) -> str:
 
 
 def deeper_than(content: Any, levels: int) -> bool:
-    """Whether tables and lists lie within one another more than `levels` deep."""
+    """Whether tables and lists are nested more than `levels` deep."""
     inside = [content]
     for _ in range(levels + 1):
         inside = [

@@ -1,7 +1,6 @@
-"""What an engine is: something that works on jobs and tells what happens.
+"""The interface of an engine: it works on jobs and reports what happens.
 
-An engine only moves jobs and events. What to do when a run fails is decided in one place for all engines (see
-`runner`).
+An engine only moves jobs and events. `runner` decides what to do when a run fails, for all engines.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["Engine", "Event", "Task"]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A job to learn, or only to compile for (`warm`)."""
+    """A job: to learn, or only to compile its code (`warm`)."""
 
     job: Job
     warm: bool = False
@@ -39,22 +38,22 @@ class Engine(Protocol):
     """Works on tasks."""
 
     slots: int
-    """How many tasks may be under way at once."""
+    """How many tasks may run at the same time."""
 
     def warm_tasks(self, jobs: list[Job]) -> list[Task]:
-        """What to do before anything else, so that nothing is compiled twice; `jobs` are one of each kind.
+        """Tasks to do first, so that nothing is compiled twice; `jobs` has one of each kind.
 
-        Where this is nothing, the first run of each kind compiles, and the others of that kind begin after it.
+        If there are none, the first run of each kind compiles, and the others of that kind begin after it.
         """
 
     def submit(self, task: Task) -> None:
         """Begin a task."""
 
     def next_event(self, timeout: float) -> Event | None:
-        """The next thing that happens, or None if nothing does for `timeout` seconds."""
+        """The next event, or None if there is none for `timeout` seconds."""
 
     def stop(self) -> None:
         """Ask all tasks to store what they have and end."""
 
     def close(self) -> None:
-        """End at once whatever is still under way."""
+        """End all running tasks at once."""

@@ -1,7 +1,7 @@
-"""The work on one run: learn in pieces of a second, report, store checkpoints, go on where the last one ended.
+"""The work on one run: learn in pieces of a second, report, store checkpoints, continue from the last one.
 
-A run is the same numbers whoever does it: `fit` in pieces equals one `fit`, also across saving and loading, so a run
-that was stopped or killed anywhere and continued from its checkpoint ends as one that was not.
+`fit` in pieces equals one `fit`, also across saving and loading. So a run that was stopped or killed at any point and
+continued from its checkpoint gives the same numbers as one that was not.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SNAPSHOTS = (0.01, 0.05, 0.2, 0.5, 1.0)
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be brought to `episodes`; everything in it can be JSON."""
+    """One run that should have `episodes` episodes; it can be written as JSON."""
 
     label: str
     seed: int
@@ -63,7 +63,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What to call it on the screen."""
+        """Its name on the screen."""
         return f"{self.label}, seed {self.seed}"
 
 
@@ -73,7 +73,7 @@ def snapshot_episodes(episodes: int) -> list[int]:
 
 
 def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-    """Bring the run in `folder` to the job's number of episodes; yield what happens.
+    """Continue the run in `folder` to the job's number of episodes; yield events.
 
     Events have a "kind": "progress" (episode, mean), "checkpoint" (files, in the order of writing), and at the end
     "finished" or, if `stopped` said so or Ctrl-C came, "stopped".
@@ -86,7 +86,9 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
         warm(entry, environment)
         agent.get_ready(env, job.seed)
         monitor = optimal_values(agent, entry, env)
-        stored = read_json(folder / RUN)["episodes"]  # less than the agent has if it was killed between the two
+        stored = read_json(folder / RUN)[
+            "episodes"
+        ]  # fewer than the agent's if the run was killed between the two files
         piece, saved = 1, time.monotonic()
         yield progress(agent, history)
         interrupted = False
@@ -109,19 +111,19 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
 
 def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.DataFrame]:
     """The agent and the history of the last checkpoint, or new ones."""
-    for left in folder.glob(".*.part"):  # of a process that was killed while writing
+    for left in folder.glob(".*.part"):  # left by a process that was killed while writing
         left.unlink()
     agent = build_agent(entry)
     if not (folder / AGENT).exists():
         return agent, empty_history(entry.monitor)
-    agent = load_agent(folder / AGENT, trust=True)  # whose functions the experiment names
+    agent = load_agent(folder / AGENT, trust=True)  # the experiment names the functions in it
     if agent.seed != job.seed:
-        raise StoreError(f"{folder / AGENT} is of seed {agent.seed}, which is not this run's")
+        raise StoreError(f"{folder / AGENT} has seed {agent.seed}, which is not this run's")
     return agent, read_history(folder / HISTORY, agent.episodes)
 
 
 def rows(part: Any, history: polars.DataFrame) -> polars.DataFrame:
-    """The episodes of one call of `fit` as rows that follow on `history`."""
+    """The episodes of one call of `fit` as rows that continue `history`."""
     before = float(history["seconds"][-1]) if len(history) else 0.0
     n = len(part)
     columns = {
@@ -137,7 +139,7 @@ def rows(part: Any, history: polars.DataFrame) -> polars.DataFrame:
 
 
 def progress(agent: Agent, history: polars.DataFrame) -> dict[str, Any]:
-    """How far it is."""
+    """The event that says how far the run is."""
     recent = history["return"].tail(RECENT)
     return {"kind": "progress", "episode": agent.episodes, "mean": recent.mean() if len(recent) else None}
 
@@ -145,7 +147,7 @@ def progress(agent: Agent, history: polars.DataFrame) -> dict[str, Any]:
 def checkpoint(
     job: Job, configured: dict[str, Any], agent: Agent, history: polars.DataFrame, folder: Path
 ) -> dict[str, Any]:
-    """Store agent and history, in the order that makes every moment in between a whole checkpoint (see `store`)."""
+    """Store agent and history, in an order that leaves a valid checkpoint at every moment (see `store`)."""
     write_history(folder / HISTORY, history)
     files = [HISTORY]
     if agent.episodes in job.snapshots:
@@ -188,15 +190,15 @@ WARMED: set[Any] = set()  # in this process
 
 
 def compile_key(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Any:
-    """What decides which machine code a started agent needs."""
+    """A key that is equal for started agents that need the same machine code."""
     return numba.typeof(agent.model), type(compiled_dynamics(env)), entry.monitor
 
 
 def warm(entry: AgentEntry, environment: Environment) -> None:
-    """Have all that an agent needs compiled or fetched from the cache, by one that is thrown away.
+    """Compile everything that an agent needs, or load it from the cache, with an agent that is thrown away.
 
-    The read-outs and the policy to deploy are among it: reports need them, and what they share with learning has been
-    compiled in this process.
+    This includes the read-outs and the policy to deploy, which reports need: the code that they share with learning has
+    just been compiled in this process.
     """
     agent, env = build_agent(entry), build_environment(environment)
     agent.get_ready(env, 0)
@@ -205,7 +207,7 @@ def warm(entry: AgentEntry, environment: Environment) -> None:
         x = env.observation_space.sample()
         if compiled_dynamics(env) is not None:
             agent.fit(env, 1, progress=False, driver="python" if entry.monitor else "auto")
-        else:  # not an episode of someone else's environment, which may take long or mean something
+        else:  # no episode of a user's environment, which may take long or have effects
             agent.begin_episode()
             agent.observe(x, agent.choose(x, 0), 0.0, x, 0)
             agent.end_episode()

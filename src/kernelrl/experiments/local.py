@@ -1,4 +1,4 @@
-"""The local engine: worker processes on this machine, each doing one job after the other."""
+"""The local engine: worker processes on this machine, each of which does one job after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kernelrl.experiments.learning import Job
 
 __all__ = ["LocalEngine"]
 
-# A worker is one thread of work: the cores are for other workers.
+# A worker uses one thread: the other cores are for other workers.
 SINGLE = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -28,15 +28,15 @@ class Worker:
 
     def __init__(self, inherited: int, inbox: queue.Queue[tuple[Worker, dict[str, Any]]]) -> None:
         self.task: Task | None = None
-        self.learning = False  # until then it only compiles, and has nothing to store
+        self.learning = False  # before, it only compiles and has nothing to store
         self.dismissed = False
         self.last_words: deque[str] = deque(maxlen=30)
         self._inbox = inbox
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "kernelrl.experiments.worker"],  # -P: whatever lies about is not imported
+            [sys.executable, "-P", "-m", "kernelrl.experiments.worker"],  # -P: not from the current folder
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
             errors="replace", env={**os.environ, "PYTHONPATH": python_path(), **dict.fromkeys(SINGLE, "1")},
-            pass_fds=(inherited,), process_group=0,  # Ctrl-C is the parent's to take
+            pass_fds=(inherited,), process_group=0,  # only the parent gets Ctrl-C
         )  # fmt: skip
         self._errors = threading.Thread(target=self._read_errors, daemon=True)
         self._errors.start()
@@ -66,7 +66,7 @@ class Worker:
             self.process.stdin.flush()
 
     def finish(self) -> None:
-        """End the process: one without a task by closing its input, another at once."""
+        """End the process: without a task by closing its input, otherwise at once."""
         assert self.process.stdin is not None
         if self.task is not None:
             self.process.kill()
@@ -82,7 +82,7 @@ class Worker:
 
 
 def python_path() -> str:
-    """Where workers find what this process can import, kernelrl above all."""
+    """The import path of this process, for workers."""
     return os.pathsep.join(path for path in sys.path if path and os.path.isdir(path))
 
 
@@ -96,7 +96,7 @@ class LocalEngine:
         self._inbox: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
 
     def warm_tasks(self, jobs: list[Job]) -> list[Task]:
-        """None: all workers share one cache, so the first run of each kind compiles for the others."""
+        """No tasks: all workers share one cache, so the first run of each kind compiles for the others."""
         return []
 
     def submit(self, task: Task) -> None:
@@ -137,7 +137,7 @@ class LocalEngine:
             worker.send({"kind": "stop"})
 
     def close(self) -> None:
-        """End the workers: those without a job in their own time, others at once."""
+        """End the workers: those without a job normally, the others at once."""
         for worker in self._workers:
             worker.finish()
         for worker in self._workers:

@@ -1,8 +1,8 @@
 """One run at a time on a folder.
 
-The lock is the kernel's (`flock`), so that it is gone when its holders are, however they ended. Workers inherit it:
-those that outlive a killed parent keep the folder until they have stored what they have. The file's content only
-says who holds it.
+The lock belongs to the operating system (`flock`), so it is released when its holders end, in whatever way. Workers
+inherit it: if their parent is killed, they keep the folder until they have stored their runs. The file's content only
+says who holds the lock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WAIT_SECONDS = 60.0  # for workers whose parent was killed
 
 
 class FolderLock:
-    """The lock on `folder` while the context lasts; an error names who holds it."""
+    """A context that holds the lock on `folder`; an error names another holder."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / ".lock"
@@ -69,12 +69,12 @@ class FolderLock:
         try:
             content = json.loads(os.pread(self.handle, 4096, 0))
             return int(content["pid"]), str(content["host"])
-        except (ValueError, KeyError, TypeError):  # taken a moment ago, and not written yet
+        except (ValueError, KeyError, TypeError):  # the lock was just taken and the file is not written yet
             return None
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process of that number here."""
+    """Whether a process with that number runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""From an experiment's tables to agents and environments, and what there is to choose from.
+"""Makes agents and environments from an experiment's tables, and lists what is available.
 
 Hyper-parameters that are objects in Python are tables with a `name` in a file (see `kernelrl.agents.codec`).
 """
@@ -98,14 +98,14 @@ def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> C
 
 
 def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> dict[str, Any]:
-    """All that decides what a run of a seed computes, as JSON; defaults of the agent included."""
+    """Everything that determines the results of a run, except its seed, as JSON; includes the agent's defaults."""
     content = {
         "agent": entry.agent,
         "hyper_parameters": codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters}),
         "environment": {"id": environment.id, **environment.others},
         "monitor": entry.monitor,
     }
-    return dict(json.loads(json.dumps(content)))  # as it will be when read again, so that the two can be compared
+    return dict(json.loads(json.dumps(content)))  # in the form in which it will be read, for comparing
 
 
 # ---------------------------------------------------------------------------------------------------- what there is
@@ -117,7 +117,7 @@ def first_line(thing: Any) -> str:
 
 
 def listing() -> dict[str, dict[str, str]]:
-    """Agents, environments and the objects that hyper-parameters can be, each with a line about it."""
+    """Agents, environments and objects for hyper-parameters, each with one line about it."""
     return {
         "agents": {name: first_line(cls) for name, cls in public_agents().items()},
         "environments": {name: first_line(imported(entry_point)) for name, (entry_point, _) in ENVIRONMENTS.items()},

@@ -1,8 +1,8 @@
 """The Ray engine: every run is a task of a Ray cluster.
 
-Nodes need not share a file system. A task learns in a folder of its own and streams what happens back, a checkpoint as
-the bytes of its files; the driver alone writes the store. When a task is lost with its worker or node, the driver
-sends the last checkpoint it has to a new one.
+Nodes need not share a file system. A task learns in its own folder and streams its events back, checkpoints as the
+bytes of their files; only the driver writes the store. If a task is lost with its worker or node, the driver sends the
+last checkpoint to a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["RayEngine"]
 
 
 def perform(job: dict[str, Any], warm_only: bool, files: dict[str, bytes], sys_path: list[str]) -> Iterator[Any]:
-    """What a task does: the job, from the checkpoint that `files` are."""
+    """What a task does: it continues the job from the checkpoint in `files`."""
     sys.path += [path for path in sys_path if path not in sys.path]
     try:
         task = Job(**job)
@@ -51,7 +51,7 @@ def perform(job: dict[str, Any], warm_only: bool, files: dict[str, bytes], sys_p
 
 
 def connect(address: str | None) -> None:
-    """Join the cluster at `address`, or make one of this machine."""
+    """Join the cluster at `address`, or start one on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         if address is not None and address != "auto":
@@ -65,27 +65,27 @@ def connect(address: str | None) -> None:
 
 
 class RayEngine:
-    """Tasks on the cluster at `address`, or on one of this machine's own."""
+    """Tasks on the cluster at `address`, or on one started on this machine."""
 
     def __init__(self, slots: int, address: str | None) -> None:
         self.slots = slots
         self._ours = not ray.is_initialized()
         if self._ours:
             connect(address)
-        # Ray must not try again by itself: it would begin with the checkpoint that the task began with.
+        # Ray must not retry by itself: it would use the checkpoint with which the task began.
         self._remote = ray.remote(num_cpus=1, max_retries=0)(perform)
         self._under_way: deque[tuple[Any, Task]] = deque()
         self._nodes: dict[Task, str] = {}
         self._stopping = False
 
     def warm_tasks(self, jobs: list[Job]) -> list[Task]:
-        """One for each kind on every node, since each has a cache of its own."""
+        """One task per kind and node, since each node has its own cache."""
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
         self._nodes = {Task(job, warm=True): node for node in nodes for job in jobs}
         return list(self._nodes)
 
     def submit(self, task: Task) -> None:
-        """Send the task off, with the last checkpoint of its run."""
+        """Send the task, with the last checkpoint of its run."""
         files = {}
         if not task.warm:
             folder = Path(task.job.path)
@@ -97,7 +97,7 @@ class RayEngine:
         self._under_way.append((stream, task))
 
     def next_event(self, timeout: float) -> Event | None:
-        """The next thing that a task sends, or its loss."""
+        """The next event of a task, or its loss."""
         ready, _ = ray.wait([stream for stream, _ in self._under_way], timeout=timeout)
         if not ready:
             return None
@@ -119,11 +119,11 @@ class RayEngine:
                 ray.cancel(stream, force=True)
                 return Event(task, "failed", {"why": f"OSError: {error}", "trace": traceback.format_exc()})
         if kind not in ("finished", "stopped", "failed"):
-            self._under_way.append((stream, task))  # last, so that all have their turn
+            self._under_way.append((stream, task))  # at the end, so that all tasks have their turn
         return Event(task, kind, data)
 
     def stop(self) -> None:
-        """Cancel the tasks; what they have learnt since their last checkpoint is not waited for."""
+        """Cancel the tasks; what they learnt since their last checkpoint is lost."""
         self._stopping = True
         for stream, _ in self._under_way:
             ray.cancel(stream, force=True)

@@ -1,6 +1,6 @@
-"""Running an experiment: plan, compile once, fan out, restart what died, say how it went.
+"""Running an experiment: plan, compile once, distribute the runs, restart failed ones, report the result.
 
-Whatever ended an earlier run of the same experiment in the same folder, this goes on from its checkpoints.
+If the experiment was run in the same folder before and ended in any way, this continues from its checkpoints.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from kernelrl.experiments.store import (
 __all__ = ["CHECKPOINT_SECONDS", "Result", "run"]
 
 CHECKPOINT_SECONDS = 20.0
-RETRIES = 2  # of a run that failed or whose worker died, without a checkpoint in between
+RETRIES = 2  # how often a failed run is tried again without a new checkpoint in between
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Result:
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
     """Label and seed of the runs that failed, with the traceback."""
     unreadable: set[tuple[str, int]] = field(default_factory=set)
-    """Those of them that were not tried, because files of theirs are damaged."""
+    """Those of them that were not tried, because their files are damaged."""
     interrupted: bool = False
 
     @property
@@ -66,14 +66,14 @@ def run(
     workers: int | None = None, engine: str = "local", address: str | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Result:  # fmt: skip
-    """Run the experiment of that name or file, or what is left of it, into the folder `out` (default results/NAME)."""
+    """Run the experiment of that name or file, or the rest of it, into the folder `out` (default results/NAME)."""
     if workers is not None and workers < 1:
         raise ExperimentError(f"workers must be at least 1, got {workers}")
     if engine not in ("local", "ray"):
         raise ExperimentError(f'engine must be "local" or "ray", got {engine!r}')
     if address is not None and engine != "ray":
         raise ExperimentError("address is that of a Ray cluster: it needs the ray engine")
-    beside = str(Path(source).resolve().parent)  # agents, maps and environments may lie beside the file
+    beside = str(Path(source).resolve().parent)  # agents, maps and environments may be in modules beside the file
     if Path(source).is_file() and beside not in sys.path:
         sys.path.append(beside)
     experiment = read_experiment(source, episodes, seeds)
@@ -99,14 +99,14 @@ def run(
 
 @dataclass
 class Plan:
-    """What the agents' entries mean: for each label its configuration and the kind of machine code it needs."""
+    """For each label its configuration and the kind of machine code it needs."""
 
     configurations: dict[str, dict[str, Any]]
     kinds: dict[str, Any]
 
     @classmethod
     def of(cls, experiment: Experiment) -> Plan:
-        """Make every agent and start it, so that whatever is wrong comes out before anything runs."""
+        """Make and start every agent, so that mistakes show before anything runs."""
         env = build_environment(experiment.environment)
         configurations, kinds = {}, {}
         for entry in experiment.agents:
@@ -115,7 +115,7 @@ class Plan:
                 agent.get_ready(env, 0)
             except (TypeError, ValueError) as error:
                 raise ExperimentError(f'agents "{entry.label}": {error}') from error
-            optimal_values(agent, entry, env)  # computed here once, and kept on disk for the workers
+            optimal_values(agent, entry, env)  # computed once and cached on disk for the workers
             configurations[entry.label] = configuration(agent, entry, experiment.environment)
             kinds[entry.label] = compile_key(agent, entry, env)
         env.close()
@@ -123,9 +123,9 @@ class Plan:
 
 
 def extend(store: Store, experiment: Experiment, plan: Plan) -> None:
-    """Make `store` that of `experiment`, which may be more than what is there, but nothing else.
+    """Make `store` the store of `experiment`, which may extend the experiment in it but not contradict it.
 
-    What is there are the runs with a checkpoint: a run that ended before its first does not bind the experiment.
+    Only runs with a checkpoint count: a run that ended before its first checkpoint can still be changed.
     """
     new = experiment.to_json()
     if (store.path / EXPERIMENT).exists():
@@ -145,7 +145,7 @@ def extend(store: Store, experiment: Experiment, plan: Plan) -> None:
 
 
 def same_experiment(store: Store, new: dict[str, Any], begun: list[Run]) -> None:
-    """Refuse an experiment that is not an extension of the one that the runs `begun` are of."""
+    """Reject an experiment that does not extend the one to which the runs `begun` belong."""
     old = store.experiment
     where, other = f"{store.path} holds another experiment", "choose another folder with --out"
     if old["name"] != new["name"]:
@@ -159,7 +159,7 @@ def same_experiment(store: Store, new: dict[str, Any], begun: list[Run]) -> None
         raise ExperimentError(f"{shrunk}: it has {old['episodes']} episodes, not {new['episodes']}; {other}")
     labels = {entry["label"] for entry in new["agents"]}
     for run in begun:
-        no_more = "which is asked for no more; ask for it, remove"
+        no_more = "which the experiment no longer has; add it again, remove"
         if run.label not in labels:
             folder = run.path.parent
             raise ExperimentError(f'{shrunk}: it has an agent "{run.label}", {no_more} {folder}, or {other}')
@@ -169,11 +169,11 @@ def same_experiment(store: Store, new: dict[str, Any], begun: list[Run]) -> None
 
 
 def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
-    """Refuse to go on with a run under other hyper-parameters."""
+    """Reject a run that would continue with other hyper-parameters."""
     try:
         old = begun.config
     except StoreError:
-        return  # the run is reported as failed when its turn comes
+        return  # `plan_jobs` reports the run as failed
     if old["agent"] != configured["agent"]:
         changes = [f"agent was {old['agent']} and is {configured['agent']}"]
     else:
@@ -188,13 +188,13 @@ def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
     if changes:
         raise ExperimentError(
             f'agents "{begun.label}": {"; ".join(changes)} now, but {begun.path.parent} has results under that label; '
-            "add the changed agent beside this one under a label of its own, remove that folder to learn it again, or "
+            "add the changed agent beside this one under its own label, remove that folder to learn it again, or "
             "choose another folder with --out"
         )
 
 
 def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_seconds: float, result: Result) -> list[Job]:
-    """The runs that are not finished, the first seed of every agent first; those that cannot be read have failed."""
+    """The unfinished runs, the first seed of every agent first; runs that cannot be read count as failed."""
     jobs = []
     environment = {"id": experiment.environment.id, **experiment.environment.others}
     for seed in experiment.seeds:
@@ -221,7 +221,7 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
 
 
 def begin(run: Run, content: dict[str, Any]) -> None:
-    """Make the folder of a run without a checkpoint what it is before the first episode, whatever was tried before."""
+    """Reset the folder of a run without a checkpoint to its state before the first episode."""
     make_folder(run.path)
     for left in (run.path / HISTORY, *run.path.glob("agent-*.krl")):
         left.unlink(missing_ok=True)
@@ -239,7 +239,7 @@ def agent_table(entry: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def local_engine(workers: int | None, jobs: int, lock: FolderLock, address: str | None) -> Iterator[Engine]:
-    """Worker processes on this machine, as many as cores unless told."""
+    """Worker processes on this machine, by default as many as cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     engine = LocalEngine(min(workers or cores, jobs), lock.handle)
     try:
@@ -285,7 +285,7 @@ class Stopping:
 
 
 def drive(engine: Engine, jobs: list[Job], plan: Plan, result: Result) -> None:
-    """Bring all jobs to their end, whatever happens to the workers."""
+    """Finish all jobs, whatever happens to the workers."""
     different = list({plan.kinds[job.label]: job for job in reversed(jobs)}.values())
     done = {f"{job.label}, seed {job.seed}": 0 for job in jobs}
     kinds = plan.kinds
@@ -303,10 +303,10 @@ def drive(engine: Engine, jobs: list[Job], plan: Plan, result: Result) -> None:
 
 
 class Driver:
-    """One list of tasks on its way through an engine.
+    """Runs a list of tasks on an engine.
 
-    `kinds` names the machine code that each label needs, where that is still to be compiled: the first task of a kind
-    compiles it, and the others of that kind wait until it has begun to learn.
+    `kinds` names the machine code that each label needs, if it is not compiled yet: the first task of a kind compiles
+    it, and the others of that kind wait until it has begun to learn.
     """
 
     def __init__(
@@ -365,7 +365,7 @@ class Driver:
                 self._display.end(task.job, kind)
         elif kind in ("failed", "died"):
             self._running.remove(task)
-            if not task.warm:  # whatever is wrong shows again when the run itself is tried
+            if not task.warm:  # an error while compiling shows again in the run itself
                 self._failed(task, data["why"], data["trace"])
 
     def _failed(self, task: Task, why: str, trace: str) -> None:

@@ -1,16 +1,16 @@
-"""Where an experiment's results lie, and reading them.
+"""Where an experiment's results are stored, and how they are read.
 
     DIR/experiment.json                       the experiment, its sweeps expanded
-    DIR/runs/LABEL/seed-S/history.parquet     a row an episode: episode, return, steps, seconds, value;
-                                              of monitored runs also below, shortfall
+    DIR/runs/LABEL/seed-S/history.parquet     one row per episode: episode, return, steps, seconds, value;
+                                              for monitored runs also below, shortfall
     DIR/runs/LABEL/seed-S/run.json            configuration, versions, machine
     DIR/runs/LABEL/seed-S/agent.krl           the latest checkpoint
-    DIR/runs/LABEL/seed-S/agent-EPISODE.krl   what the agent was after that many episodes, of the first seed
+    DIR/runs/LABEL/seed-S/agent-EPISODE.krl   the agent after that many episodes, for the first seed
 
-The agent's file says how far a run is, since it alone can be continued from. A checkpoint writes the history first,
-then snapshots, then the agent, then run.json, each by renaming: killed anywhere, the history has at least the
-episodes of the agent's file, and those beyond are cut off whenever it is read. Before the first checkpoint there is no
-agent's file; a run without one holds nothing that was learnt, and is begun again as the experiment then has it.
+The agent's file determines how far a run is, since a run continues from it. A checkpoint writes the history first, then
+snapshots, then the agent, then run.json, each by renaming. If it is killed at any point, the history has at least the
+episodes of the agent's file; later ones are dropped when it is read. Before the first checkpoint there is no agent's
+file; a run without one has learnt nothing, and begins again with the experiment's current settings.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EXPERIMENT, HISTORY, RUN, AGENT = "experiment.json", "history.parquet", "run.jso
 COLUMNS = ("episode", "return", "steps", "seconds", "value")
 MONITORED = ("below", "shortfall")
 
-# What the JSON files must hold at least: a type, a table of keys, or a list of something.
+# The least that the JSON files must contain: a type, a table of keys, or a list of something.
 EXPERIMENT_SHAPE = {
     "name": str, "episodes": int, "seeds": [int], "environment": {"id": str}, "agents": [{"label": str, "agent": str}],
 }  # fmt: skip
@@ -56,7 +56,7 @@ class StoreError(ValueError):
 
 
 def safe_name(label: str) -> str:
-    """`label` as the name of a folder: itself where that is safe, else readable remains and a hash of all of it."""
+    """`label` as the name of a folder: itself if that is safe, else its safe characters and a hash of the whole."""
     plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+,()-]{0,79}", label) and label[-1] not in ". "
     if plain and not re.search(r"-[0-9a-f]{8}$", label):
         return label
@@ -65,7 +65,7 @@ def safe_name(label: str) -> str:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, so that they last."""
+    """Make a folder and those above it, synced to disk."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
@@ -79,7 +79,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise StoreError(f"{path} is missing") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} is damaged or not a file of kernelrl's: {one_line(error)}") from error
+        raise StoreError(f"{path} is damaged or not a file of kernelrl: {one_line(error)}") from error
     check_shape(content, {"format": int}, path)
     version = content["format"]
     if version > FORMAT:
@@ -96,7 +96,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def check_shape(content: Any, shape: Any, path: Path, place: str = "the content") -> None:
-    """Refuse `content` of a JSON file that does not have `shape` (see `EXPERIMENT_SHAPE`)."""
+    """Raise StoreError unless the `content` of a JSON file has the `shape` (see `EXPERIMENT_SHAPE`)."""
     kind: Any = shape if isinstance(shape, type) else type(shape)
     if not isinstance(content, kind) or isinstance(content, bool):
         word = WORDS.get(kind, "a list")
@@ -119,7 +119,7 @@ def shortened(value: Any) -> str:
 
 
 def empty_history(monitor: bool = False) -> polars.DataFrame:
-    """A history of no episodes."""
+    """A history without episodes."""
     import polars
 
     kinds = [polars.Int64, polars.Float64, polars.Int64, polars.Float64, polars.Float64]
@@ -162,7 +162,7 @@ def read_history(path: Path, episodes: int) -> polars.DataFrame:
 
 @dataclass(frozen=True)
 class Run:
-    """One agent with one seed, as far as it has come."""
+    """One agent with one seed, finished or not."""
 
     label: str
     seed: int
@@ -173,7 +173,7 @@ class Run:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether anything learnt is stored; before the first checkpoint the folder may hold run.json only."""
+        """Whether anything learnt is stored; before the first checkpoint the folder may contain only run.json."""
         return (self.path / AGENT).exists()
 
     @property
@@ -211,18 +211,18 @@ class Run:
         return read_history(self.path / HISTORY, self.episodes)
 
     def agent(self) -> Agent:
-        """The agent as it was when last stored."""
+        """The agent of the last checkpoint."""
         from kernelrl.experiments.objects import agent_class
         from kernelrl.loading import load as load_agent
 
-        agent_class(self.config["agent"])  # imports it, which makes a class of the user's own known
+        agent_class(self.config["agent"])  # imports it, which registers a user's own class
         try:
-            return load_agent(self.path / AGENT, trust=True)  # whose functions the experiment names
+            return load_agent(self.path / AGENT, trust=True)  # the experiment names the functions in it
         except (ValueError, FileNotFoundError) as error:
             raise StoreError(str(error)) from error
 
     def snapshots(self) -> list[tuple[int, Path]]:
-        """Files of what the agent was earlier, with the number of episodes that it had behind it."""
+        """Files of earlier states of the agent, each with its number of episodes."""
         found = [(re.fullmatch(r"agent-(\d+)\.krl", path.name), path) for path in self.path.glob("agent-*.krl")]
         episodes = self.episodes
         return sorted((int(match[1]), path) for match, path in found if match and int(match[1]) <= episodes)
@@ -246,7 +246,7 @@ class Store:
         return Run(label, seed, self.path / "runs" / safe_name(label) / f"seed-{seed}", self.experiment["episodes"])
 
     def runs(self) -> list[Run]:
-        """Those that have begun, in the experiment's order; each is read only when asked for something."""
+        """The runs that have begun, in the experiment's order; their files are read only when needed."""
         every = [self.run(agent["label"], s) for agent in self.experiment["agents"] for s in self.experiment["seeds"]]
         return [run for run in every if any((run.path / name).exists() for name in (RUN, HISTORY, AGENT))]
 
@@ -267,20 +267,20 @@ def open_store(path: str | Path) -> Store:
         what = "there is no such folder" if not store.path.exists() else f"it has no {EXPERIMENT}"
         makes = f"; `kernelrl run NAME --out {shlex.quote(str(path))}` makes one" if is_free(store.path) else ""
         raise StoreError(f"{path} is not a store of an experiment: {what}{makes}")
-    _ = store.experiment  # so that a damaged one, or one of another version, is found here
+    _ = store.experiment  # raises an error if it is damaged or of another version
     return store
 
 
 def is_free(path: Path) -> bool:
-    """Whether an experiment can be stored in the folder `path`: it holds no runs of an unknown one."""
+    """Whether an experiment can be stored in the folder `path`: it has no runs of an unknown experiment."""
     return not path.exists() or (path.is_dir() and not (path / "runs").exists())
 
 
 def load(path: str | Path) -> polars.DataFrame:
     """All runs in one table: label, seed, episode, return, steps, seconds, value.
 
-    If a run was monitored, there are below and shortfall, too, null in the others.
-    A run that cannot be read is an error that names its file; the others can be had from `open_store(path).runs()`.
+    If a run was monitored, there are also below and shortfall, which are null for the others.
+    A run that cannot be read is an error that names its file; `open_store(path).runs()` gives the others.
     """
     import polars
 

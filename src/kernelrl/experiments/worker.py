@@ -1,7 +1,7 @@
 """A worker process: `python -m kernelrl.experiments.worker`.
 
-It takes jobs from standard input and tells what happens on standard output, a JSON object a line each. When its input
-ends, which it also does when the parent is killed, it stores what it has and goes.
+It reads jobs from standard input and writes events to standard output, one JSON object per line. When its input ends,
+also because the parent was killed, it stores its run and ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Parent:
         self.stop = threading.Event()
         self.jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)  # what an environment prints must not come between
+        os.dup2(2, 1)  # what an environment prints must not mix with events
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -39,7 +39,7 @@ class Parent:
         self.jobs.put(None)
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Send an event; a parent that is gone does not keep a worker from storing its run."""
+        """Send an event; if the parent is gone, the worker still stores its run."""
         try:
             self._out.write(json.dumps(event) + "\n")
             self._out.flush()

@@ -1,1 +1,1 @@
-"""Metrics, kernels, and arrangements of points in space."""
+"""Metrics, kernels, and data structures for points in space."""

@@ -3,13 +3,13 @@
 A list (for instance "samples of step 3 and action 2") is spread over the cells of a grid on at most two axes, and a
 cell holds a chain of chunks of at most WIDTH points, in order of arrival. Each chunk knows the box around its points. A
 search takes the cells that a radius can reach, then the chunks whose box is near enough; the caller works on whole
-chunks. Chunks lie coordinate by coordinate, so that this work vectorises, and are padded with points infinitely far
-away, so that it needs no remainder loop: work is done on whole LANES.
+chunks. A chunk is stored coordinate by coordinate, so that this work vectorises, and padded with points very far away,
+so that it needs no remainder loop: work is done on whole LANES.
 
-A point has a slot = chunk·WIDTH + place, which never changes; what belongs to a point lies in arrays of shape
-(…, chunks, width), made with `payload` and lengthened with `lengthen`. Buckets with small cells have narrow chunks, so
-that little memory lies idle between the points. Order of arrival and geometry alone decide
-where a point goes, never the capacity: growing changes no result.
+A point has a slot = chunk·WIDTH + place, which never changes; data that belong to points are stored in arrays of shape
+(…, chunks, width), made with `payload` and lengthened with `lengthen`. Buckets with small cells have narrow chunks,
+which waste less memory. Where a point goes depends only on the order of arrival and on geometry, never on the capacity:
+growing changes no result.
 """
 
 import contextlib
@@ -59,9 +59,9 @@ __all__ = [
 WIDTH = 64
 NARROW = 16
 LANES = 16
-AWAY = 1e150  # where the padding lies: its square is finite, its weight zero
+AWAY = 1e150  # coordinates of the padding: its squared distance is finite, its weight zero
 MOST_CELLS = 4096
-LARGE = 2**24  # so many bytes are asked for without looking whether they are there
+LARGE = 2**24  # arrays of fewer bytes are allocated without checking the available memory
 AXIS, ORIGIN, PER_WIDTH, CELLS = range(4)
 HEAD, TAIL = range(2)
 FOLLOWING, SIBLING, SIZE, FOUND = range(4)
@@ -71,7 +71,7 @@ class Buckets(NamedTuple):
     """Lists of points (see the module's docstring). Few arrays, since each costs compile time in every function."""
 
     grid: Annotated[np.ndarray, Field("4 2")]  # of two axes: coordinate, origin, 1/width of a cell, number of cells
-    # HEAD and TAIL: first and last chunk of a cell's chain, or -1; behind the last cell, of the list's
+    # HEAD and TAIL: first and last chunk of a cell's chain, or -1; after the last cell, those of the list's chain
     ends: Annotated[np.ndarray, Field("2 lists any", np.int64, index="chunks", none=True)]
     # FOLLOWING and SIBLING: next chunk in the cell and in the list, or -1; SIZE: number of points; FOUND: see `near`
     chain: Annotated[
@@ -92,12 +92,12 @@ class Buckets(NamedTuple):
 
 @indices_of(Buckets)
 def slots(buckets):
-    """Which slots (chunks, WIDTH) are of points."""
+    """Which slots (chunks, WIDTH) hold points."""
     return np.arange(WIDTH) < buckets.chain[SIZE][:, None]
 
 
 def list_of_slots(buckets):
-    """The list (chunks, WIDTH) that the point of each slot is in, or -1 where there is none."""
+    """The list (chunks, WIDTH) of each slot's point, or -1 where there is no point."""
     lists = np.full(number_of_chunks(buckets), -1)
     for which, chunk in enumerate(buckets.ends[HEAD, :, -1]):
         while chunk >= 0:
@@ -108,7 +108,7 @@ def list_of_slots(buckets):
 
 @checks(Buckets)
 def check_buckets(where, buckets):
-    """Chains that end, boxes that hold their points, and a grid of as many cells as there are chains."""
+    """Chains end, boxes contain their points, and the grid has as many cells as there are chains."""
     used, ends, chain = int(buckets.used[0]), buckets.ends, buckets.chain
     check_grid(where, buckets.grid, buckets.points.shape[1], ends.shape[2] - 1)
     for link, cells in ((FOLLOWING, slice(-1)), (SIBLING, slice(-1, None))):
@@ -121,7 +121,7 @@ def check_buckets(where, buckets):
 
 
 def check_grid(where, grid, d, cells):
-    """A grid on axes of `d` coordinates that has so many cells."""
+    """The grid's axes are among `d` coordinates, and it has `cells` cells."""
     axis, count = grid[AXIS], grid[CELLS]
     whole = (grid[[AXIS, CELLS]] % 1 == 0).all() and (axis >= 0).all() and (axis < d).all() and (count >= 1).all()
     fits = whole and count.prod() == cells and (grid[PER_WIDTH] >= 0).all()
@@ -131,7 +131,7 @@ def check_grid(where, grid, d, cells):
 def new_grid(low, high, cell):
     """A grid (4, 2) over the box [low, high] (d,) on its two widest axes, with cells of width `cell` (inf: one cell).
 
-    There are at most MOST_CELLS cells; what has no bound gets as many as fit.
+    There are at most MOST_CELLS cells; an unbounded axis gets as many as fit.
     """
     low, high = np.asarray(low, float), np.asarray(high, float)
     with np.errstate(over="ignore"):
@@ -158,14 +158,14 @@ def new_buckets(lists, low, high, cell, width=WIDTH, chunks=16):
 
 
 def new_chain(chunks):
-    """Chunks that follow nothing and are empty."""
+    """The chain entries of empty chunks."""
     chain = np.zeros((4, chunks), np.int64)
     chain[FOLLOWING] = chain[SIBLING] = -1
     return chain
 
 
 def new_box(chunks, d):
-    """Boxes around nothing."""
+    """Empty boxes."""
     box = np.empty((2, chunks, d))
     box[0], box[1] = np.inf, -np.inf
     return box
@@ -177,7 +177,7 @@ def number_of_chunks(buckets):
 
 
 def payload(buckets, *leading, dtype=float, fill=0):
-    """An array of shape (*leading, chunks, width) for something that belongs to each point."""
+    """An array of shape (*leading, chunks, width) for data that belong to each point."""
     check_memory((*leading, number_of_chunks(buckets), buckets.points.shape[2]))
     return np.full((*leading, number_of_chunks(buckets), buckets.points.shape[2]), fill, dtype)
 
@@ -206,7 +206,7 @@ def check_memory(shape, size=8):
 
 
 def available_memory():
-    """How many bytes of memory there are for us, as far as the system and a container's limit tell."""
+    """How many bytes of memory are available, according to the system and a container's limit."""
     try:
         available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
@@ -225,7 +225,7 @@ def lengthen(array, length, axis, fill=0):
     shape = list(array.shape)
     old, shape[axis] = shape[axis], length
     check_memory(shape, array.itemsize)
-    longer = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)  # zeros take no memory yet
+    longer = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)  # zeros use no memory yet
     longer[(slice(None),) * axis + (slice(old),)] = array
     return longer
 
@@ -243,26 +243,26 @@ def lists_of(buckets):
 
 @compiled
 def chunks_left(buckets):
-    """How many chunks can still be taken into use."""
+    """How many chunks are unused."""
     return buckets.chain.shape[1] - buckets.used[0]
 
 
 @compiled
 def chunks_for(buckets, n):
-    """How many chunks `n` more points can take into use at most."""
+    """How many unused chunks `n` more points may need at most."""
     return min(n, n // buckets.points.shape[2] + buckets.ends.shape[1] * (buckets.ends.shape[2] - 1))
 
 
 @inner
 def cell_on(grid, i, coordinate):
-    """The cell of a coordinate on grid axis `i`; what lies outside the grid belongs to its outermost cells."""
+    """The cell of a coordinate on grid axis `i`; points outside the grid belong to its outermost cells."""
     place = (coordinate - grid[ORIGIN, i]) * grid[PER_WIDTH, i]
     return np.int64(min(max(0.0, place), grid[CELLS, i] - 1.0))  # in this order NaN becomes 0
 
 
 @inner
 def append(ends, chain, link, which, cell, chunk):
-    """Hang `chunk` on a chain; the cell after the last stands for the whole list."""
+    """Append `chunk` to a chain; the cell after the last stands for the whole list."""
     last = ends[TAIL, which, cell]
     if last < 0:
         ends[HEAD, which, cell] = chunk
@@ -300,7 +300,7 @@ def near(buckets, space, which, u, radius):
 
 @inner
 def near_too(buckets, space, which, u, radius, n):
-    """Like `near`, behind the `n` chunks that were found before."""
+    """Like `near`, appending to the `n` chunks that were found before."""
     grid, ends, chain, box = buckets.grid, buckets.ends, buckets.chain, buckets.box
     x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]
     radius = min(radius, AWAY)

@@ -1,11 +1,11 @@
 """The lowest cone at each of many points, kept up to date while cones fall and rise.
 
-A target at u of height q is a cone q + L·ρ(·, u) (see `interpolation`). Each point y knows M(y) = min(R, lowest cone at
-y) and which cone that is, its owner; each cone knows the points that it owns, as a list linked through them. A cone
-that falls takes its points along. It can take points from others only once it has fallen by more than its slack, a
-lower bound of how far it lies above M where it is not the owner; only then are points searched for. Slack is looked for
-up to MARGIN·R, and shrinks when another cone takes a point away or a new point appears. A cone that rises leaves its
-points, which look for another; then slack is void, since M rose.
+A target at u of height q is a cone q + L·ρ(·, u) (see `interpolation`). Each point y stores M(y) = min(R, lowest cone
+at y) and which cone that is, its owner; each cone stores its points as a linked list. When a cone falls, M falls with
+it at its own points. It can take points from other cones only after it has fallen by more than its slack, a lower bound
+on how far it lies above M at the points of others; only then are points searched for. Slack is computed up to MARGIN·R,
+and is reduced when another cone takes a point or a new point appears. When a cone rises, its points look for a new
+owner; all slack is then invalid, since M rose.
 """
 
 import math
@@ -33,7 +33,7 @@ __all__ = [
 
 AFTER, BEFORE = range(2)
 MARGIN = 0.05
-VOID = -1.0  # the slack of a cone of which nothing is known
+VOID = -1.0  # the slack of a cone when it is not known
 
 
 class Claims(NamedTuple):
@@ -48,9 +48,10 @@ class Claims(NamedTuple):
 
 
 def check_claims(where, first, owner, links, cones, points):
-    """Require that the list of a cone is the points that it owns; of entries where `cones` and `points` say so.
+    """Require that each cone's list holds exactly the points that it owns.
 
-    All are as in `Claims`, with indices in range. `cones` (chunks of S, WIDTH) and `points` are bools.
+    All arrays are as in `Claims`, with indices in range. The bools `cones` (chunks of S, WIDTH) and `points` select the
+    entries that are checked.
     """
 
     def at(array, slot):
@@ -121,14 +122,14 @@ def lowest_cone(S, space, which, u, height, L, R):
 
 @inner
 def tighten(squares, height, slack, chunk, L, best, n):
-    """Let the slack of a chunk's cones take a point into account, with value `best` and at squared distances."""
+    """Reduce the slack of a chunk's cones for a point with value `best` at these squared distances."""
     for i in range(n):
         slack[chunk, i] = min(slack[chunk, i], height[chunk, i] + L * math.sqrt(squares[i]) - best)
 
 
 @inner
 def settle(S, space, which, u, y, L, R, claims):
-    """Find the owner of a new point, slot `y` at `u`,."""
+    """Find the owner of a new point, slot `y` at `u`."""
     claims.owner[y // WIDTH, y % WIDTH] = -1
     best, slot = lowest_cone(S, space, which, u, claims.height, L, R)
     own = claims.slack[slot // WIDTH, slot % WIDTH] if slot >= 0 else VOID
@@ -143,7 +144,7 @@ def settle(S, space, which, u, y, L, R, claims):
 
 @inner
 def sink(claims, s, height, fresh):
-    """Let cone `s` fall to `height` with the points that it owns; `fresh` (chunks of Y,) is set where M changed."""
+    """Lower cone `s` to `height`, with the points that it owns; `fresh` (chunks of Y,) is set where M changed."""
     by = claims.height[s // WIDTH, s % WIDTH] - height
     claims.height[s // WIDTH, s % WIDTH] = height
     claims.slack[s // WIDTH, s % WIDTH] -= by
@@ -156,7 +157,7 @@ def sink(claims, s, height, fresh):
 
 @inner
 def search(Y, space, which, u, s, L, R, claims, fresh):
-    """Let cone `s` with its tip at `u` take the points of list `which` where it is the lowest, and find its slack.
+    """Give cone `s` with its tip at `u` the points of list `which` where it is the lowest, and compute its slack.
 
     `fresh` (chunks of Y,) is set where M changed.
     """
@@ -178,7 +179,7 @@ def search(Y, space, which, u, s, L, R, claims, fresh):
 
 @inner
 def rise(claims, s, height, R, queue, count):
-    """Let cone `s` rise to `height`: M is R at the points that it owned, and their slots are appended to `queue`."""
+    """Raise cone `s` to `height`: M becomes R at the points that it owned, and their slots are appended to `queue`."""
     claims.height[s // WIDTH, s % WIDTH] = height
     y = np.int64(claims.first[s // WIDTH, s % WIDTH])
     while y >= 0:
@@ -191,7 +192,7 @@ def rise(claims, s, height, R, queue, count):
 
 @inner
 def forget_slack(S, which, slack):
-    """M rose somewhere, so no slack of the cones of list `which` is sure."""
+    """Make the slack of all cones of list `which` invalid, because M rose somewhere."""
     for i in range(all_chunks(S, which)):
         chunk = found(S, i)
         for place in range(size_of(S, chunk)):

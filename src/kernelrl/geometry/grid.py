@@ -2,8 +2,8 @@
 
     I(x)_j = min(⌊bins_j·(x_j - low_j)/(high_j - low_j)⌋, bins_j - 1)
 
-so a cell holds its lower faces, and the last one of an axis its upper face, too. Cells are numbered with the last axis
-running fastest. A Discrete space of n states is a grid of one axis with cells of width 1.
+so a cell includes its lower faces, and the last cell of an axis also its upper face. Cells are numbered with the last
+axis running fastest. A Discrete space of n states is a grid with one axis and cells of width 1.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from kernelrl.jit.compile import compiled
 
 __all__ = ["Grid", "box_grid", "cell_of", "check_bins", "check_bounded", "check_size", "discrete_grid"]
 
-BYTES = 40  # about what an agent keeps for each step, cell and action
+BYTES = 40  # roughly, what an agent stores per step, cell and action
 
 
 class Grid(NamedTuple):
@@ -51,7 +51,7 @@ def check_bins(bins: Any) -> int | tuple[int, ...] | None:
 
 
 def check_bounded(low: np.ndarray, high: np.ndarray, what: str) -> None:
-    """An error unless the box [low, high] (d,) has an end in every direction, so that it can be divided."""
+    """Raise ValueError unless the box [low, high] (d,) is bounded, so that it can be divided."""
     with np.errstate(over="ignore"):
         bounded = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low)
     if not bounded.all():

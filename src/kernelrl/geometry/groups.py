@@ -1,13 +1,13 @@
-"""Representatives in groups of neighbours, so that sums over their neighbours share what they read.
+"""Groups of neighbouring representatives, so that sums over their neighbours share memory reads.
 
     T[u] = Σ_v w(u, v)·W[v]        for all representatives u
 
-The neighbours of near representatives are nearly the same. So up to MEMBERS of them form a group with one list of
-neighbours, those of any member, and a weight for each member (zero where v is not its neighbour): a row W[v] is read
-once for all of them. That is a third more sums, at less than half the time.
+Nearby representatives have nearly the same neighbours. So up to MEMBERS of them form a group with one list of
+neighbours, the union of theirs, and a weight for each member (zero where v is not its neighbour): a row W[v] is read
+once for all members. There are a third more terms to add, and it takes less than half the time.
 
-Groups are made anew when there are more representatives or the bandwidth is another; they depend on the lists of
-neighbours alone.
+Groups are made again when there are more representatives or the bandwidth changes; they depend only on the lists of
+neighbours.
 """
 
 from typing import NamedTuple
@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import lengthen
-from kernelrl.geometry.representatives import list_of
+from kernelrl.geometry.representatives import LIVE, list_of
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows_to_all
 
 __all__ = ["Groups", "group_room", "grow_groups", "new_groups", "renew_groups", "smooth"]
 
 MEMBERS = SUMS_AT_ONCE
-NUMBER, COVERED = range(2)
+NUMBER, COVERED = range(2)  # of `number`
+GROUP, ENTRY = range(2)  # of `place`
 
 
 class Groups(NamedTuple):
@@ -34,7 +35,7 @@ class Groups(NamedTuple):
     start: np.ndarray  # (U+1,) first entry of a group's list, and the end of the last
     index: np.ndarray  # (entries,) uint32 v
     weight: np.ndarray  # (entries, MEMBERS)
-    place: np.ndarray  # (2, U) scratch: group of a representative, or -1; entry of v in the list being made
+    place: np.ndarray  # (2, U) scratch: GROUP of a representative, or -1; ENTRY of v in the list being made, or -1
     sums: np.ndarray  # (MEMBERS, columns) scratch
 
 
@@ -50,7 +51,7 @@ def new_groups(capacity, columns):
 @compiled
 def entries_needed(near, number, coming):
     """How many entries the groups may need when `coming` representatives join `number` others."""
-    return near.used[1] + 2 * coming * (number + coming)
+    return near.used[LIVE] + 2 * coming * (number + coming)
 
 
 @inner
@@ -85,8 +86,8 @@ def closest_free(near, u, group):
 
 @inner
 def add_list(groups, near, u, k, first, end):
-    """Let representative `u`, member `k` of a group, take part in its list, `first` … `end`-1; return the new end."""
-    entry = groups.place[1]
+    """Add the neighbours of `u`, member `k` of a group, to the group's list, `first` … `end`-1; return the new end."""
+    entry = groups.place[ENTRY]
     start, last = list_of(near, u)
     for j in range(start, last):
         v = near.index[j]
@@ -102,13 +103,13 @@ def add_list(groups, near, u, k, first, end):
 
 @inner
 def renew_groups(groups, near, U, scale):
-    """Group the first `U` representatives, if there are others than before or weights of another 1/σ², `scale`."""
+    """Group the first `U` representatives again if their number or 1/σ², `scale`, has changed."""
     if groups.number[COVERED] == U and groups.scale[0] == scale:
         return
     groups.scale[0] = scale
-    group = groups.place[0]
+    group = groups.place[GROUP]
     for u in range(U):
-        group[u], groups.place[1, u] = -1, -1
+        group[u], groups.place[ENTRY, u] = -1, -1
     g, end = 0, 0
     for u in range(U):
         if group[u] < 0:

@@ -15,7 +15,7 @@ __all__ = ["anything_above", "cone_radius", "cones_at", "is_below"]
 
 @inner
 def is_below(height, L, square, value):
-    """Whether a cone lies below `value` at squared distance `square`, up to rounding: a root costs ten times more."""
+    """Whether a cone lies below `value` at squared distance `square`, up to rounding; takes no root, which is slow."""
     return height < value and (value - height) * (value - height) > L * L * square
 
 
@@ -43,12 +43,12 @@ def raise_in_place(squares, heights, chunk, L, n):
 
 @inner
 def cones_at(buckets, space, which, u, heights, lowest, L, radius, best):
-    """The smaller of `best` and the lowest cone of list `which` at `u`, of cones with tips within `radius`.
+    """The smaller of `best` and the lowest cone of list `which` at `u`, among cones with tips within `radius`.
 
-    `heights` is (chunks, WIDTH), and `lowest` (chunks,) a lower bound of each chunk's: a chunk whose lowest height and
-    distance rule it out is not looked into.
+    `heights` is (chunks, WIDTH), and `lowest` (chunks,) a lower bound for each chunk: a chunk that cannot hold the
+    lowest cone, by this bound and its distance, is skipped.
     """
-    # Backwards, since later chunks tend to be lower and then rule out earlier ones.
+    # Backwards: later chunks tend to be lower, and then exclude earlier ones.
     for i in range(near(buckets, space, which, u, radius) - 1, -1, -1):
         chunk = found(buckets, i)
         below = best - lowest[chunk]

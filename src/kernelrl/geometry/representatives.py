@@ -1,11 +1,11 @@
-"""Representative states: a set of states no two of which are within the merge distance m of each other.
+"""Representative states: a set of states, no two of them within the merge distance m of each other.
 
-A state stands for itself if no representative is within m, else for the nearest one (the earliest of equals). The set
-grows as states arrive, and each representative u knows its neighbours v, those that a weight can reach,
+A state becomes a representative if none is within m; otherwise the nearest one represents it (the earliest, if equally
+near). The set grows as states arrive. Each representative u stores its neighbours v, those within reach of a weight,
 
     w(u, v) = g(ρ(u, v)/σ)   (u itself is among them)
 
-and, where values are interpolated, those that a cone can reach, with their distances. A list of neighbours is a piece
+and, where values are interpolated, those within reach of a cone, with their distances. A list of neighbours is a piece
 of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
 Representatives are found through a grid of cells at least m wide on at most two axes.
 """
@@ -23,6 +23,9 @@ from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
 
 __all__ = [
     "DEGREE",
+    "FAR",
+    "KNOWN",
+    "LIVE",
     "START",
     "Near",
     "Representatives",
@@ -40,32 +43,36 @@ __all__ = [
 ]
 
 
-START, DEGREE, SPACE = range(3)
-LEAST = 16  # a multiple of what sums of rows take at once; entries behind a list's end are zero
+START, DEGREE, SPACE = range(3)  # of `span`
+TAKEN, LIVE = range(2)  # of `used`
+KNOWN, FAR = range(2)  # of `number`
+LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
 
 class Near(NamedTuple):
     """Lists of neighbours."""
 
-    # START of a list, DEGREE: number of entries, SPACE there is for them
+    # START of a list, DEGREE: its number of entries, SPACE: room for entries
     span: Annotated[np.ndarray, Rows(*[Field("U?", most="entries", fill=0)] * 3)]
     index: Annotated[np.ndarray, Field("entries", np.uint32, index="U", fill=0)]
     amount: Annotated[np.ndarray, Field("entries", least=0, fill=0)]  # weight, or distance
-    # entries in use, and those of them that no list has left behind
+    # TAKEN: entries up to which the arrays are in use; LIVE: those of them that have not been left by a list that moved
     used: Annotated[np.ndarray, Rows(Field("", counts="entries"), Field(""))]
 
 
 @checks(Near)
 def check_near(where, near):
-    """Lists that lie one behind the other, each inside its space, with nothing behind its end."""
+    """Lists do not overlap, each lies inside its space, and the rest of its space is empty."""
     (start, degree, space), used = near.span, near.used
     order = np.argsort(start[space > 0])
     first, end = start[space > 0][order], (start + space)[space > 0][order]
-    apart = (end[:-1] <= first[1:]).all() and (end <= used[0]).all()
+    apart = (end[:-1] <= first[1:]).all() and (end <= used[TAKEN]).all()
     require(apart and (degree <= space).all(), f"{where}span", "a list does not lie in a space of its own")
-    whole = (start[space > 0] % LEAST == 0).all() and (space % LEAST == 0).all() and used[0] % LEAST == 0
+    whole = (start[space > 0] % LEAST == 0).all() and (space % LEAST == 0).all() and used[TAKEN] % LEAST == 0
     require(whole, f"{where}span", f"a list does not take whole steps of {LEAST}")
-    require(space.sum() == used[1], f"{where}used", f"the lists have space for {space.sum()} entries, not {used[1]}")
+    require(
+        space.sum() == used[LIVE], f"{where}used", f"the lists have space for {space.sum()} entries, not {used[LIVE]}"
+    )
     inside = np.zeros(near.index.size + 1, np.int64)  # +1 where a list's entries begin, -1 where they end
     np.add.at(inside, start, 1)
     np.add.at(inside, start + degree, -1)
@@ -80,17 +87,17 @@ class Representatives(NamedTuple):
     """The set (see the module's docstring)."""
 
     merge: float  # m
-    limit: int  # at most so many
-    cone_reach: float  # how far a cone can reach below the cap; 0 where values are not interpolated
+    limit: int  # the largest number of representatives
+    cone_reach: float  # how far from its tip a cone is below the cap; 0 where values are not interpolated
     grid: Annotated[np.ndarray, Field("4 2")]  # as in `buckets`
     head: Annotated[np.ndarray, Field("cells", np.int64, index="U", none=True)]  # first one of a cell, or -1
     following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
     points: Annotated[np.ndarray, Field("U d 1")]  # embedded states
-    # how many there are; how many states were merged from farther away, the limit being reached
+    # KNOWN: how many representatives there are; FAR: how many states were merged from farther away, at the limit
     number: Annotated[np.ndarray, Rows(Field("", counts="U"), Field(""))]
     weights: Near
     cones: Near
-    # the state looked for last, what was found and how many there were
+    # the state searched for last; which representative was found and how many there were
     memo: Annotated[np.ndarray, Field("d+2", scratch=True, fill=-1)]
     square: Annotated[np.ndarray, Field("1", scratch=True)]
     here: Annotated[np.ndarray, Field("d", scratch=True)]
@@ -100,7 +107,7 @@ class Representatives(NamedTuple):
 def check_representatives(where, reps):
     """Each representative is in the list of one cell."""
     check_grid(where, reps.grid, reps.points.shape[1], reps.head.size)
-    check_lists(f"{where}following", reps.head, reps.following[: reps.number[0]])
+    check_lists(f"{where}following", reps.head, reps.following[: reps.number[KNOWN]])
     require((reps.weights.amount <= 1.0).all(), f"{where}weights.amount", "a weight is above 1")
 
 
@@ -111,7 +118,7 @@ def new_near(capacity, entries):
 
 
 def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=64):
-    """No representatives yet, for embeddings in the box [low, high] (d,); `bounded` tells whether a grid is allowed."""
+    """An empty set, for embeddings in the box [low, high] (d,); `bounded` says whether a grid is possible."""
     grid = new_grid(low, high, merge if bounded else math.inf)
     return Representatives(
         float(merge), int(limit), float(cone_reach), grid, np.full(int(grid[CELLS].prod()), -1, np.int64),
@@ -123,18 +130,18 @@ def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=6
 
 @compiled
 def entries_for(near, number, coming):
-    """How many entries lists may need when `coming` representatives join `number` others.
+    """How many entries the lists may need when `coming` representatives join `number` others.
 
-    A list of n entries with space c then needs at most n + coming, and on the way there it takes pieces of twice, four
-    times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may come to hold all of them.
+    A list of n entries with space c then has at most n + coming entries. Until then it moves to pieces of twice, four
+    times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may have to hold all representatives.
     """
-    old = 4 * near.used[1] + number * (4 * coming + 2 * LEAST)
+    old = 4 * near.used[LIVE] + number * (4 * coming + 2 * LEAST)
     return old + coming * (4 * (number + coming) + 2 * LEAST)
 
 
 def grow_near(near, capacity, number, coming):
     """The same lists for `capacity` representatives, with room for `coming` more."""
-    entries, needed = near.index.size, int(near.used[0]) + entries_for(near, number, coming)
+    entries, needed = near.index.size, int(near.used[TAKEN]) + entries_for(near, number, coming)
     if needed > entries:
         entries = more(needed)
     return near._replace(
@@ -147,26 +154,26 @@ def grow_near(near, capacity, number, coming):
 def grow_representatives(reps, coming):
     """The same set with room for `coming` more."""
     capacity = reps.following.size
-    if reps.number[0] + coming > capacity:
-        capacity = more(max(capacity, int(reps.number[0]) + coming))
+    if reps.number[KNOWN] + coming > capacity:
+        capacity = more(max(capacity, int(reps.number[KNOWN]) + coming))
     return reps._replace(
         following=lengthen(reps.following, capacity, 0, -1),
         points=lengthen(reps.points, capacity, 0),
-        weights=grow_near(reps.weights, capacity, int(reps.number[0]), coming),
-        cones=grow_near(reps.cones, capacity, int(reps.number[0]), coming) if reps.cone_reach > 0 else reps.cones,
+        weights=grow_near(reps.weights, capacity, int(reps.number[KNOWN]), coming),
+        cones=grow_near(reps.cones, capacity, int(reps.number[KNOWN]), coming) if reps.cone_reach > 0 else reps.cones,
     )
 
 
 @inner
 def near_room(near, number, coming):
     """Whether `coming` more representatives fit into the lists."""
-    return near.index.size - near.used[0] >= entries_for(near, number, coming)
+    return near.index.size - near.used[TAKEN] >= entries_for(near, number, coming)
 
 
 @compiled
 def representative_room(reps, coming):
     """Whether `coming` more representatives fit."""
-    number = reps.number[0]
+    number = reps.number[KNOWN]
     fits = reps.following.size - number >= coming and near_room(reps.weights, number, coming)
     return fits and (reps.cone_reach <= 0.0 or near_room(reps.cones, number, coming))
 
@@ -182,10 +189,10 @@ def square_to(reps, space, v, u):
 def find(reps, space, u):
     """The nearest representative within the merge distance of the embedded state `u`, or -1.
 
-    A next state is looked for again when the next step chooses and observes there, so the last answer is kept.
+    The next state is searched for again when the next step chooses and observes there, so the last answer is kept.
     """
     memo, d = reps.memo, u.size
-    known = memo[d + 1] == reps.number[0]
+    known = memo[d + 1] == reps.number[KNOWN]
     for j in range(d):
         known = known and memo[j] == u[j]
     if not known:
@@ -199,12 +206,12 @@ def keep(reps, u, found):
     memo, d = reps.memo, u.size
     for j in range(d):
         memo[j] = u[j]
-    memo[d], memo[d + 1] = found, reps.number[0]
+    memo[d], memo[d + 1] = found, reps.number[KNOWN]
 
 
 @inner
 def search_cells(reps, space, u):
-    """What `find` finds."""
+    """The search behind `find`."""
     grid, best, found = reps.grid, reps.merge * reps.merge, -1
     x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]
     across = np.int64(grid[CELLS, 1])
@@ -221,9 +228,9 @@ def search_cells(reps, space, u):
 
 @inner
 def nearest(reps, space, u):
-    """The nearest representative however far, or -1 if there is none."""
+    """The nearest representative at any distance, or -1 if there is none."""
     best, found = math.inf, -1
-    for v in range(reps.number[0]):
+    for v in range(reps.number[KNOWN]):
         square = square_to(reps, space, v, u)
         if square < best:
             best, found = square, v
@@ -232,17 +239,17 @@ def nearest(reps, space, u):
 
 @inner
 def find_or_add(reps, settings, u):
-    """The representative that the embedded state `u` stands for, which may be a new one."""
+    """The representative of the embedded state `u`, which may be a new one."""
     v = find(reps, settings.space, u)
     if v >= 0:
         return v
-    if reps.number[0] >= reps.limit:
-        reps.number[1] += 1
+    if reps.number[KNOWN] >= reps.limit:
+        reps.number[FAR] += 1
         return nearest(reps, settings.space, u)
-    v = reps.number[0]
+    v = reps.number[KNOWN]
     for j in range(u.size):
         reps.points[v, j, 0] = u[j]
-    reps.number[0] = v + 1
+    reps.number[KNOWN] = v + 1
     grid = reps.grid
     cell = cell_on(grid, 0, u[np.int64(grid[AXIS, 0])]) * np.int64(grid[CELLS, 1])
     cell += cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
@@ -255,7 +262,7 @@ def find_or_add(reps, settings, u):
 
 @inner
 def list_of(near, u):
-    """First entry of the list of `u`, and the one after its last."""
+    """The first entry of the list of `u`, and the end after its last."""
     return near.span[START, u], near.span[START, u] + near.span[DEGREE, u]
 
 
@@ -264,10 +271,10 @@ def append_neighbour(near, u, v, amount):
     """Add `v` to the list of `u`."""
     start, degree, space = near.span[START, u], near.span[DEGREE, u], near.span[SPACE, u]
     if degree == space:
-        near.span[START, u] = near.used[0]
+        near.span[START, u] = near.used[TAKEN]
         near.span[SPACE, u] = max(LEAST, 2 * space)
-        near.used[0] += near.span[SPACE, u]
-        near.used[1] += near.span[SPACE, u] - space
+        near.used[TAKEN] += near.span[SPACE, u]
+        near.used[LIVE] += near.span[SPACE, u] - space
         for j in range(degree):
             near.index[near.span[START, u] + j] = near.index[start + j]
             near.amount[near.span[START, u] + j] = near.amount[start + j]
@@ -279,7 +286,7 @@ def append_neighbour(near, u, v, amount):
 
 @inner
 def meet(reps, settings, u, x):
-    """Put the latest representative `u`, at `x`, and its neighbours into each other's lists."""
+    """Enter the new representative `u`, at `x`, and its neighbours in each other's lists."""
     reach = settings.reach * settings.reach
     cone_reach = reps.cone_reach * reps.cone_reach
     for v in range(u + 1):
@@ -305,16 +312,16 @@ def copy_place(reps, u, out):
 
 @compiled
 def fill_lists(reps, settings, near, reach, weigh):
-    """List for each representative those within `reach` of it, in `near`, which must be empty; return whether they fit.
+    """Fill the empty lists `near` with the neighbours within `reach` of each representative; return whether they fit.
 
     Entries have weights if `weigh`, else distances.
     """
-    for u in range(reps.number[0]):
-        if near.index.size - near.used[0] < 4 * reps.number[0] + 2 * LEAST:
+    for u in range(reps.number[KNOWN]):
+        if near.index.size - near.used[TAKEN] < 4 * reps.number[KNOWN] + 2 * LEAST:
             return False
         x = reps.here
         copy_place(reps, u, x)
-        for v in range(reps.number[0]):
+        for v in range(reps.number[KNOWN]):
             square = square_to(reps, settings.space, v, x)
             if square <= reach * reach:
                 amount = math.sqrt(square)
@@ -325,8 +332,8 @@ def fill_lists(reps, settings, near, reach, weigh):
 
 
 def new_lists(reps, settings, reach, weigh):
-    """Lists as `fill_lists` makes them."""
-    most = 4 * LEAST * (int(reps.number[0]) + 1)
+    """New lists, filled by `fill_lists`."""
+    most = 4 * LEAST * (int(reps.number[KNOWN]) + 1)
     while True:
         near = new_near(reps.following.size, most)
         if fill_lists(reps, settings, near, float(reach), weigh):
@@ -340,5 +347,5 @@ def reweigh(reps, settings, coming):
 
 
 def relist_cones(reps, settings, reach):
-    """The same set where a cone can reach as far as `reach`; room for more representatives is the caller's to make."""
+    """The same set with cones that reach as far as `reach`; the caller makes room for more representatives."""
     return reps._replace(cone_reach=float(reach), cones=new_lists(reps, settings, reach, False))

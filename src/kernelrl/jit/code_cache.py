@@ -1,12 +1,12 @@
 """Machine code on disk: one file for each compiled function, signature and set of ingredients.
 
-numba keeps an index and numbered data files, which two processes can cross. Here an entry is a single file, named by
-the digest of its key (`code_key`), written under a temporary name and renamed, so it is seen whole or not at all and
-means the same whoever wrote it. It begins with a digest of the key and of what follows: a file that is cut off, edited
-or in the place of another is deleted, and its function compiled again. Nothing is unpickled before that check.
+numba keeps an index and numbered data files; two processes that write at the same time can mix them up. Here an entry
+is a single file, named by the digest of its key (`code_key`). It is written under a temporary name and then renamed,
+so readers see the whole file or none. It begins with a digest of the key and of the content: a file that is truncated,
+edited or misplaced is deleted, and its function is compiled again. Nothing is unpickled before that check.
 
-NamedTuple classes of the signature are stored as their place in it. The caller has them at hand, so also classes
-of a script, of a notebook or made inside a function are found again.
+NamedTuple classes of the signature are stored as their position in it. The caller already has these classes, so this
+also works for classes defined in a script, in a notebook or inside a function.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from kernelrl.jit.code_key import Ingredients, UnknownError, classes_of, is_impo
 
 try:
     import fcntl
-except ImportError:  # not on Windows: renaming alone keeps entries whole
+except ImportError:  # not on Windows; renaming alone keeps each entry whole
     fcntl = None
 
 __all__ = ["CodeCache", "adopt", "cache_of"]
@@ -43,8 +43,8 @@ SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML
 def number_functions():
     """Have numba number functions from a random start.
 
-    It names machine code after function, argument types and number. Numbers that begin at 1 in every process would
-    give one name to different functions of a user's, one just compiled and one from the disk.
+    numba names machine code after the function, its argument types and its number. If numbers began at 1 in every
+    process, a function just compiled and a different one read from disk could have the same name.
     """
     FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
 
@@ -53,16 +53,16 @@ number_functions()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=number_functions)
 
-said = set()  # what this process has said
+said = set()  # the messages that this process has printed
 
 
 def say_once(folder, error):
-    """Say that compiled code is not kept, and why; once in each process."""
+    """Print why compiled code is not kept; once per process."""
     if "not kept" not in said:
         said.add("not kept")
         print(
             f"kernelrl: compiled code cannot be kept in {folder} ({error}), so every process compiles it again. Set "
-            "XDG_CACHE_HOME to a folder that can be written.",
+            "XDG_CACHE_HOME to a writable folder.",
             file=sys.stderr,
             flush=True,
         )
@@ -70,7 +70,7 @@ def say_once(folder, error):
 
 @contextlib.contextmanager
 def locked(folder):
-    """Let one process at a time change what is in `folder`; without a lock where the system has none."""
+    """Let only one process at a time change `folder`; no lock where the system has none."""
     with open(folder / "lock", "ab") as file:
         if fcntl is not None:
             with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ def digest_of(key, payload):
 
 
 def read(path, key):
-    """The payload of an entry; None if there is none, ValueError if it is not what was written under that key."""
+    """The payload of an entry; None if there is no entry, ValueError if the file is not what was written for `key`."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -96,7 +96,7 @@ def read(path, key):
 
 
 def write(path, key, payload):
-    """Write an entry, whole or not at all."""
+    """Write an entry: the whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with locked(path.parent):
         number, name = tempfile.mkstemp(prefix="unfinished-", dir=path.parent)
@@ -110,7 +110,7 @@ def write(path, key, payload):
 
 
 def discard(path, key):
-    """Delete an entry that is damaged, unless another process has just replaced it by a good one."""
+    """Delete a damaged entry, unless another process has just replaced it by a good one."""
     with contextlib.suppress(OSError), locked(path.parent):
         try:
             read(path, key)
@@ -131,7 +131,7 @@ class Pickler(NumbaPickler):
 
 
 class Unpickler(pickle.Unpickler):
-    """The way back, with classes of the caller's."""
+    """The inverse of `Pickler`, with the caller's classes."""
 
     def __init__(self, file, classes):
         super().__init__(file)
@@ -147,7 +147,7 @@ class CodeCache(_Cache):
 
     def __init__(self, function, options, folder):
         self._function, self._options, self._folder = function, options, Path(folder)
-        self._keys = {}  # of signatures that were not found and are being compiled
+        self._keys = {}  # keys of signatures that were not found and are being compiled
 
     @property
     def cache_path(self):
@@ -155,13 +155,13 @@ class CodeCache(_Cache):
         return str(self._folder)
 
     def key(self, signature, codegen):
-        """A digest of all that the machine code depends on; UnknownError if that cannot be told."""
+        """A digest of everything the machine code depends on; UnknownError if that cannot be determined."""
         made_of = self._ingredients(signature)
         made_of.write(codegen.magic_tuple(), [getattr(numba.config, name, None) for name in SETTINGS])
         return made_of.digest()
 
     def why_not_kept(self, signature):
-        """What keeps the machine code for a signature from being kept; empty if nothing does."""
+        """Why the machine code for a signature cannot be kept on disk; empty if it can."""
         try:
             self._ingredients(signature)
         except UnknownError as error:
@@ -169,7 +169,7 @@ class CodeCache(_Cache):
         return ""
 
     def can_keep(self):
-        """Whether files can be written where machine code is kept."""
+        """Whether the cache's folder is writable."""
         folder = self._folder
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent
@@ -201,7 +201,7 @@ class CodeCache(_Cache):
         try:
             payload = read(path, key)
             found = None if payload is None else self._rebuild(payload, sig, target_context)
-        except Exception:  # whatever is wrong with an entry, the code can be compiled
+        except Exception:  # whatever is wrong with an entry, the code can be compiled again
             discard(path, key)
             return None
         if found is not None:
@@ -221,22 +221,22 @@ class CodeCache(_Cache):
         if key is None or data.lifted or data.library.has_dynamic_globals:
             return
         if not all(map(is_importable, classes_of([data.signature.return_type]))):
-            return  # its machine code holds a copy of the class, not the class
+            return  # its machine code would hold a copy of the class, not the class itself
         try:
             buffer = io.BytesIO()
             Pickler(buffer, classes_of(data.signature.args)).dump(data._reduce())
             write(self.path(key), key, buffer.getvalue())
-        except Exception as error:  # a full disk, a folder that cannot be written: nothing that should end a run
+        except Exception as error:  # a full disk or a read-only folder must not end a run
             say_once(self._folder, error)
 
     def enable(self):
-        """It always is."""
+        """Do nothing: the cache is always enabled."""
 
     def disable(self):
-        """It never is."""
+        """Do nothing: the cache is never disabled."""
 
     def flush(self):
-        """Nothing is held in memory."""
+        """Do nothing: entries are written at once."""
 
 
 def cache_of(dispatcher):
@@ -246,13 +246,13 @@ def cache_of(dispatcher):
 
 
 def why_not_kept(dispatcher, signature):
-    """What keeps the machine code of a compiled function for a signature from being kept; empty if nothing does."""
+    """Why a compiled function's machine code for a signature cannot be kept on disk; empty if it can."""
     cache = dispatcher._cache
     return cache.why_not_kept(signature) if isinstance(cache, CodeCache) else "numba's own cache, or none"
 
 
 def adopt(dispatchers, folder):
-    """Keep here what a user has numba keep (`cache=True`): numba would miss changes in other files."""
+    """Move users' functions with `cache=True` to this cache: numba's own would miss changes in other files."""
     for dispatcher in dispatchers:
         if isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
             dispatcher._cache = CodeCache(dispatcher.py_func, dispatcher.targetoptions, folder)

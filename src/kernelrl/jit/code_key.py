@@ -1,16 +1,16 @@
-"""What machine code is made of: the key under which it is kept on disk.
+"""What machine code depends on: the key under which it is kept on disk.
 
-The sources of the package have a directory of their own (see `compile.cache_dir`). The rest is a user's: functions and
-NamedTuple classes from anywhere else, reached from the compiled function itself or from the classes in its signature.
-`Ingredients` follows them as the compiler does and writes down
+The package's own sources are covered by the name of the cache directory (see `compile.cache_dir`). The rest is user
+code: functions and NamedTuple classes from elsewhere, used by the compiled function or by the classes in its signature.
+`Ingredients` follows them as the compiler does and records
 
-    functions    their byte code, default values, closures and the globals that they name; also the file they are in
+    functions    their byte code, default values, closures, the globals that they name, and the file they are in
     classes      their name and fields, and every implementation of a verb that is registered for them
     constants    their type and value, since the compiler freezes them
 
-so code is found again exactly if all of this is as it was. Where something cannot be written down (an object of a kind
-that is not known here, or a function whose meaning is a user's `overload`), `UnknownError` is raised and the machine
-code is not kept: each process compiles it again.
+Stored code is used exactly if all of this is unchanged. Where something cannot be recorded (an object of an unknown
+kind, or a function that a user implements by numba's `overload`), `UnknownError` is raised and the machine code is not
+kept: each process compiles it again.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from kernelrl.jit.handles import Pointer
 __all__ = ["Ingredients", "UnknownError", "classes_of", "is_importable", "register"]
 
 ROOT = Path(__file__).resolve().parent.parent
-# Part of the directory's name: the package's sources, and the versions of these two.
+# The directory's name covers the package's sources and the versions of these two packages.
 KNOWN_PLACES = (ROOT, Path(numba.__file__).resolve().parent, Path(np.__file__).resolve().parent)
 KNOWN_MODULES = ("kernelrl", "numba", "numpy", "math", "cmath", "builtins", "operator")
 CODE_PARTS = (
@@ -48,7 +48,7 @@ implementations: dict[type, dict[str, FunctionType]] = {}  # by class, then by v
 
 
 class UnknownError(Exception):
-    """Something whose content cannot be told, so that nothing made of it may be kept."""
+    """An object whose content cannot be recorded, so machine code that depends on it must not be kept."""
 
 
 def register(cls, verb, function):
@@ -67,7 +67,7 @@ def classes_of(kinds):
 
 
 def is_importable(cls):
-    """Whether another process finds `cls` by its name."""
+    """Whether another process can import `cls` by its name."""
     place = sys.modules.get(cls.__module__)
     for name in cls.__qualname__.split("."):
         place = getattr(place, name, None)
@@ -87,12 +87,12 @@ def is_known_module(name):
 
 
 class Ingredients:
-    """A list of lines that says what some machine code is made of."""
+    """A list of lines that records everything some machine code depends on."""
 
     def __init__(self):
         self.lines = []
-        self.dispatchers = []  # functions that numba has compiled for the user
-        self._seen = {}  # by id, with the object, so that the id stays taken
+        self.dispatchers = []  # the user's functions that numba has compiled
+        self._seen = {}  # by id; the object is kept, so that its id is not used again
 
     def digest(self):
         """A digest of all lines."""
@@ -103,14 +103,14 @@ class Ingredients:
         self.lines.append(" ".join(map(repr, words)))
 
     def is_new(self, value, part=None):
-        """Whether (that part of) `value` is met for the first time; what was met is referred to by its number."""
+        """Whether (that part of) `value` is new; a value seen before is written as its number."""
         new = (id(value), part) not in self._seen
         number, _ = self._seen.setdefault((id(value), part), (len(self._seen), value))
         self.write("object", number)
         return new
 
     def add_type(self, kind):
-        """Write down a numba type."""
+        """Record a numba type."""
         if isinstance(kind, types.BaseTuple | Pointer):
             self.write(type(kind).__name__, len(kind.types))
             if hasattr(kind, "instance_class"):
@@ -125,7 +125,7 @@ class Ingredients:
             raise UnknownError(f"the type {kind}")
 
     def add_class(self, cls):
-        """Write down a NamedTuple class with all that implements its verbs."""
+        """Record a NamedTuple class and the implementations of its verbs."""
         if self.is_new(cls):
             self.write("class", cls.__module__, cls.__qualname__, cls._fields)
             self.add(cls._field_defaults)
@@ -134,7 +134,7 @@ class Ingredients:
                 self.add_function(function)
 
     def add_function(self, function):
-        """Write down a function that is compiled."""
+        """Record a function that is compiled."""
         if not self.is_new(function):
             return
         code = function.__code__
@@ -155,18 +155,18 @@ class Ingredients:
             self.add(function.__globals__[name], names)
 
     def add_file(self, name):
-        """Write down the file of a user's function, for what else in it the compiler may come to use."""
-        with contextlib.suppress(OSError):  # of a notebook or an archive there is none
+        """Record the source file of a user's function, since the compiler may use other things in it."""
+        with contextlib.suppress(OSError):  # notebooks and archives have no such file
             self.write("file", hashlib.sha256(Path(name).read_bytes()).hexdigest())
 
     def add_code(self, code):
-        """Write down byte code."""
+        """Record byte code."""
         self.write("code", *(getattr(code, part, None) for part in CODE_PARTS))
         for constant in code.co_consts:
             self.add(constant)
 
     def add(self, value, names=()):
-        """Write down any value; of a user's module the attributes among `names`."""
+        """Record any value; of a user's module only the attributes among `names`."""
         if isinstance(value, Enum):
             self.write("enum", type(value).__module__, type(value).__qualname__, value.name)
             self.add(value.value)
@@ -195,7 +195,7 @@ class Ingredients:
             self.add_name(value)
 
     def add_container(self, value):
-        """Write down a tuple, list, dictionary or set."""
+        """Record a tuple, list, dictionary or set."""
         self.write(type(value).__name__, len(value))
         if hasattr(value, "_fields"):
             self.add_class(type(value))
@@ -204,7 +204,7 @@ class Ingredients:
             self.add(item)
 
     def add_module(self, module, names):
-        """Write down what a function may take from a module of the user's."""
+        """Record what a function may take from a user's module."""
         self.write("module", module.__name__)
         if is_known_module(module.__name__):
             return
@@ -214,7 +214,7 @@ class Ingredients:
                 self.add(vars(module)[name], names)
 
     def add_name(self, value):
-        """Write down something of the package, numba, numpy or Python: its name will do."""
+        """Record an object of the package, numba, numpy or Python: its name is enough."""
         name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
         if isinstance(value, FunctionType):
             known = is_known_file(value.__code__.co_filename)

@@ -1,16 +1,16 @@
 """How functions are compiled, and how one verb serves every algorithm and environment.
 
-`compiled` is numba's `njit`, kept on disk (`code_cache`) under a key made of all that is compiled: a directory named by
-the sources of the package that hold compiled code, and in it a file named by the signature and by a user's own
-functions and classes, where there are any (`code_key`). numba's own cache looks only at the file a function is written
-in, so a cached caller would go on using the old version of a function that another module changed.
+`compiled` is numba's `njit` with another cache on disk (`code_cache`). Its key covers everything that is compiled: the
+directory is named by a hash of the package's compiled sources, the file in it by a hash of the signature and of the
+user's functions and classes, if any (`code_key`). numba's own cache checks only the file a function is written in, so a
+cached caller would continue to use the old version of a function that was changed in another file.
 
 `generic` declares a verb that many classes implement: one function, dispatched on the class of its first argument
 (a NamedTuple). From Python that is a dict look-up; from compiled code an `overload`, resolved while compiling, so a
-compiled caller is cached like any other and pays nothing per call. The body of the declaration is what a verb does for
-a class that does not implement it, unless an implementation is required.
+compiled caller is cached like any other and pays nothing per call. The body of the declaration is the default for
+classes that do not implement the verb, unless an implementation is required.
 
-Everything here works with the JIT disabled (`NUMBA_DISABLE_JIT=1`), too.
+Everything here also works with the JIT disabled (`NUMBA_DISABLE_JIT=1`).
 """
 
 import functools
@@ -51,20 +51,20 @@ WHERE_COMPILED = (
     "envs",
     "episodes",
     "algorithms",
-)  # nothing elsewhere may be compiled
+)  # only code in these places may be compiled
 
-# Sums may be reordered so that they vectorise. Nothing else: products and quotients stay as IEEE has them.
+# Sums may be reordered so that they vectorise. Nothing else is relaxed: products and quotients follow IEEE 754.
 SUMS = {"reassoc", "nsz"}
 
-# Compiled code allocates no arrays, so it need not count references to them. Counting costs more than the work: two
-# atomic operations for each array of a NamedTuple, each time the tuple or a part of it is named.
+# Compiled code allocates no arrays, so it need not count references to them. Counting would cost more than the work
+# itself: two atomic operations for each array of a NamedTuple, each time the tuple or a part of it is used.
 OPTIONS = {"error_model": "numpy", "_nrt": False}
 INNER = {"pipeline_class": InnerCompiler}
 
 
 @functools.cache
 def cache_dir() -> Path:
-    """The directory of this version's compiled code (not created here)."""
+    """The directory for compiled code of the present sources (not created here)."""
     versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
     digest = hashlib.sha256(repr(versions).encode())
     places = [ROOT / name for name in WHERE_COMPILED]
@@ -80,11 +80,11 @@ def compiled(function: F, *, fastmath: Any = False, cache: bool = True, inner: b
 @typing.overload
 def compiled(*, fastmath: Any = False, cache: bool = True, inner: bool = False) -> Callable[[F], F]: ...
 def compiled(function=None, *, fastmath=False, cache=True, inner=False):
-    """Compile `function`; `fastmath` takes a set of LLVM flags, of which `SUMS` is the one we use.
+    """Compile `function`; `fastmath` takes a set of LLVM flags, such as `SUMS`.
 
-    An `inner` function can be called from compiled code only: Python would crash. What makes a function callable from
-    Python is compiled with it and costs a second where an argument is a NamedTuple of dozens of arrays, so only entry
-    points have it; and only they are cached, with all that they call.
+    An `inner` function can be called only from compiled code; a call from Python is a SystemError. The wrapper that
+    makes a function callable from Python takes time to compile, so only entry points have one. Only they are cached,
+    together with everything they call.
     """
     if function is None:
         return functools.partial(compiled, fastmath=fastmath, cache=cache, inner=inner)
@@ -99,14 +99,14 @@ inner = functools.partial(compiled, inner=True)
 
 
 def in_both(function):
-    """A function that compiled code compiles into itself, and that Python runs as it is."""
+    """A function that is compiled into its compiled callers, and that Python runs as plain Python."""
     return compiled_as(function)(function)
 
 
 def compiled_as(source, inline=False):
-    """For a function of Python's: compiled callers compile `source` into themselves instead.
+    """For a Python function: compiled callers use `source` in its place.
 
-    With `inline` into their very body: worth it in a loop over calls that do little.
+    With `inline` its body is copied into them. This pays in loops over calls that do little.
     """
     options = {**OPTIONS, "forceinline": True} if inline else {**OPTIONS, **INNER}
 
@@ -118,30 +118,30 @@ def compiled_as(source, inline=False):
 
 
 def keep(function):
-    """Have a user's function, compiled with numba's own cache, kept in ours."""
+    """Keep a user's function that has numba's `cache=True` in this package's cache instead."""
     if not numba.config.DISABLE_JIT:
         adopt([function], cache_dir())
 
 
 class Verb(Protocol):
-    """What `generic` makes of a declaration."""
+    """What `generic` turns a declaration into."""
 
     __name__: str
 
     def __call__(self, first: Any, /, *rest: Any) -> Any:
-        """Do what is implemented for the class of the first argument."""
+        """Call the implementation for the class of the first argument."""
 
     def implement(self, cls: type) -> Callable[[F], F]:
-        """Take a function that is compiled, for that class."""
+        """A decorator: the function, which will be compiled, implements the verb for `cls`."""
 
     def implement_plain(self, cls: type) -> Callable[[F], F]:
-        """Take a function for Python alone, for that class."""
+        """A decorator: the function implements the verb for `cls` in Python only."""
 
     def is_implemented(self, cls: type) -> bool:
-        """Whether there is a function for that class, besides the default."""
+        """Whether the class has its own implementation, not only the default."""
 
     def is_compiled_for(self, cls: type) -> bool:
-        """Whether there is a function for that class that compiled code can call."""
+        """Whether the class has an implementation that compiled code can call."""
 
 
 @typing.overload
@@ -153,11 +153,11 @@ def generic(*, from_python: Any = None, required: bool = False) -> Callable[[Cal
 
 
 def generic(declaration=None, *, from_python=None, required=False):
-    """Make a verb of a declaration, whose body is the default unless an implementation is `required`.
+    """Turn a declaration into a verb; its body is the default unless an implementation is `required`.
 
-    `@verb.implement(cls)` takes a plain function, with the declaration's argument names, for a NamedTuple class. It is
-    compiled into compiled callers, and as an entry point when Python first calls it, unless Python's calls are to go
-    to `from_python` instead. `@verb.implement_plain(cls)` leaves a function to Python alone.
+    `@verb.implement(cls)` takes a plain function with the declaration's argument names for a NamedTuple class. It is
+    compiled into compiled callers. When Python first calls it, it is compiled as an entry point, unless `from_python`
+    is given: then Python's calls go there. `@verb.implement_plain(cls)` takes a function for Python only.
     """
     if declaration is None:
         return functools.partial(generic, from_python=from_python, required=required)
@@ -185,7 +185,7 @@ def generic(declaration=None, *, from_python=None, required=False):
 
     def implement(cls):
         def register(function):
-            source = getattr(function, "py_func", function)  # of one that is compiled already
+            source = getattr(function, "py_func", function)  # the function may be compiled already
             check_arguments(declaration, cls, source)
             check_first(declaration, cls, source, called.get(cls))
             distinguish(cls)
@@ -210,14 +210,14 @@ def generic(declaration=None, *, from_python=None, required=False):
     return verb
 
 
-named: dict[str, type] = {}  # the classes that compiled code may be given, by name
+named: dict[str, type] = {}  # by name: the classes that may be passed to compiled code
 
 
 def distinguish(cls):
     """Give a class a name that no other class has; its qualified name stays.
 
-    Where Python calls compiled code, numba tells NamedTuples apart by their name and the types of their fields. Of two
-    classes of one name, such as a notebook's cell makes that is run again, the second would run the first one's code.
+    When Python calls compiled code, numba tells NamedTuples apart by their name and the types of their fields. If a
+    notebook's cell that defines a class is run again, the new class would otherwise run the old one's code.
     """
     name, number = cls.__name__, 1
     while named.setdefault(cls.__name__, cls) is not cls:
@@ -226,12 +226,12 @@ def distinguish(cls):
 
 
 def name_of(cls: type[Any]) -> str:
-    """What the user called a class."""
+    """The name that the user gave a class."""
     return cls.__qualname__.rpartition(".")[2]
 
 
 def missing(declaration, cls):
-    """What to say where a class has no implementation of a verb."""
+    """The error message where a class has no implementation of a verb."""
     name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
     return (
         f"{name_of(cls)} does not implement {name}: write a function of ({arguments}) and put "
@@ -240,7 +240,7 @@ def missing(declaration, cls):
 
 
 def check_arguments(declaration, cls, function):
-    """Refuse an implementation that does not take the arguments of its verb."""
+    """Reject an implementation that does not take the arguments of its verb."""
     wanted, given = (list(inspect.signature(f).parameters) for f in (declaration, function))
     if len(wanted) != len(given):
         raise TypeError(
@@ -250,7 +250,7 @@ def check_arguments(declaration, cls, function):
 
 
 def check_first(declaration, cls, function, before):
-    """Refuse to replace an implementation by another: what is compiled in this process would go on with the old one."""
+    """Reject a second implementation: code already compiled in this process would continue to use the first."""
     if before is not None and before.__code__ != function.__code__:
         name = name_of(cls)
         raise TypeError(

@@ -1,26 +1,26 @@
-"""What must hold for the arrays of a NamedTuple, declared beside its fields; agents that come from files are checked.
+"""Shapes, types and valid contents of a NamedTuple's arrays, declared beside its fields; used to check loaded agents.
 
     following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
 
-A shape is one word per axis: a number, a name, or an expression of names such as `U+1`. Names that begin with a capital
-mean the same number in the whole model; others are the tuple's own, and `S.chunks` is that of its part `S`. `U?` is U,
-or 0 where a new model has 0. `any` is a length that a function below looks after.
+A shape has one word per axis: a number, a name, or an expression of names such as `U+1`. Names that begin with a
+capital mean the same number in the whole model; other names belong to the tuple, and `S.chunks` is `chunks` of its part
+`S`. `U?` is U, or 0 where a new model has 0. `any` is a length that is checked by a function of its own.
 
-A field with `counts="U"` holds how many of the U are in use. That size may grow as data come; a size that nothing
-counts must be as in a new model. Only entries in use are checked; those behind must be the `fill`, if there is one.
+A field with `counts="U"` holds how many of the U entries are in use. That size may grow with the data; a size without
+a counter must be as in a new model. Only entries in use are checked; the rest must equal `fill`, if it is given.
 
-What an array may hold, besides having its type:
+Besides its type, an array is checked for:
 
-    index="U"           indices of things in use; with `none` also -1. `index="S"`, a part: see `indices_of`
-    least, most         bounds: numbers or expressions of names, where a name stands for how many are in use; `Lowest`
-                        and `Highest` are the ends of the range of rewards, `Least` and `Most` what values can be
-    of="S"              the last axes are those of the things of part S, and only those in use count
+    index="U"           indices of entries in use; with `none` also -1. `index="S"`, a part: see `indices_of`
+    least, most         bounds: numbers or expressions of names, where a name stands for the number in use; `Lowest`
+                        and `Highest` are the ends of the reward range, `Least` and `Most` the bounds of values
+    of="S"              the last axes are those of part S, and only its entries in use are checked
     otherwise           integers from 0 to MOST, finite floats (with `infinite` also +∞), False and True
 
-`Rows` declares an array whose first axis has entries of different meaning. What is `scratch` is not saved but made as
-in a new model; `SCRATCH` declares a part of which nothing is saved, and the function that `completes` its tuple makes
-it. What needs more words is a function that `checks` a class, in the file of the class; it is called when all of the
-above holds. Everything here is plain Python, called once per file.
+`Rows` declares an array whose first axis has entries of different meaning. `scratch` arrays are not saved; they are
+made again as in a new model. `SCRATCH` declares a whole part that is not saved; the function that `completes` its tuple
+makes it. Anything else is checked by a function registered with `checks`, in the file of the class; it is called after
+all of the above. Everything here is plain Python, called once per file.
 """
 
 import functools
@@ -89,7 +89,7 @@ def read_declarations(cls):
 
 
 def registers(table):
-    """A decorator, with a class as its argument, that puts a function into `table`."""
+    """A decorator that takes a class and enters the function for it in `table`."""
 
     def decorate(cls):
         def register(function):
@@ -102,7 +102,7 @@ def registers(table):
 
 
 checks = registers(CHECKS)  # (where, model): raises ValueError
-indices_of = registers(INDICES)  # part → an array of bools: which indices are of things in use
+indices_of = registers(INDICES)  # part → an array of bools: which indices are in use
 completes = registers(COMPLETIONS)  # model → the model with its scratch parts
 
 
@@ -148,26 +148,26 @@ class Scope:
         return [(name, self.fields[name]) for name in self.arrays if not self.fields[name].scratch]
 
     def counters(self):
-        """Name, place and what is counted of every count."""
+        """Every counter: its field's name, its place in the array, and the name of the size it counts."""
         for name, field in self.saved():
             for i, row in enumerate(field.rows or (field,)):
                 if row.counts:
                     yield name, i, row.counts
 
     def grows(self, word):
-        """Whether it is the name of a size that is counted."""
+        """Whether `word` names a size that has a counter."""
         return word.isidentifier() and word in self.home(word).used
 
     def size(self, expression):
-        """The number that an expression stands for, as the length of an axis."""
+        """The value of an expression, as the length of an axis."""
         return eval(str(expression), {"max": max}, View(self, False))
 
     def number(self, expression):
-        """The same, where a name stands for how many are in use."""
+        """The value of an expression in which a name stands for the number in use."""
         return eval(str(expression), {"max": max}, View(self, True))
 
     def part(self, name):
-        """The scope of a part, which may have another name as a property of the NamedTuple."""
+        """The scope of a part; `name` may also be a property of the NamedTuple."""
         part = getattr(self.model, name, None)
         return next((scope for scope in self.parts.values() if scope.model is part), None)
 
@@ -194,14 +194,14 @@ class View:
 
 
 def scope_of(model, sizes):
-    """The scope of a whole model, some of whose sizes are known."""
+    """The scope of a whole model, given some of its sizes."""
     shared = Scope(None)
     shared.sizes.update(sizes)
     return Scope(model, shared)
 
 
 def walk(scope, where=""):
-    """A scope and those of its parts, innermost first, each with what comes before the names of its fields."""
+    """A scope and those of its parts, innermost first, each with the prefix of its fields' names."""
     for name, part in scope.parts.items():
         yield from walk(part, f"{where}{name}.")
     yield where, scope
@@ -213,7 +213,7 @@ def walk(scope, where=""):
 def check(model, new, **sizes):
     """Raise ValueError, naming the array, unless all arrays are as declared.
 
-    `new` is a model of the same hyper-parameters before any data; `sizes` are what names are known to mean: H and A.
+    `new` is a model with the same hyper-parameters and no data; `sizes` are the known sizes, H and A.
     """
     scope = check_shapes(model, new, **sizes)
     for where, part in walk(scope):
@@ -227,7 +227,7 @@ def check(model, new, **sizes):
 
 
 def check_shapes(model, new, **sizes):
-    """Raise ValueError unless types and shapes are as declared; entries are not looked at. Return the sizes."""
+    """Raise ValueError unless types and shapes are as declared (contents are not read). Return the sizes."""
     scope, fresh = scope_of(model, sizes), scope_of(new, sizes)
     for (where, part), (_, other) in zip(walk(scope), walk(fresh), strict=True):
         for name, array in undeclared(part.model):
@@ -247,13 +247,13 @@ def check_shapes(model, new, **sizes):
 
 
 def undeclared(model):
-    """Names and arrays of which nothing is declared, as those of a user's own algorithm."""
+    """Names and arrays without a declaration, as in a user's own algorithm."""
     fields = declared(type(model))
     return ((name, a) for name, a in model._asdict().items() if isinstance(a, np.ndarray) and fields[name] is None)
 
 
 def shape_of(scope, field, new):
-    """The shape that an array must have where that of a new model has the shape `new`."""
+    """The shape that an array must have if it has the shape `new` in a new model."""
     words = field.shape.split()
     return tuple(
         length if (word.isidentifier() and not scope.grows(word)) or (word.endswith("?") and length == 0)
@@ -263,7 +263,7 @@ def shape_of(scope, field, new):
 
 
 def check_counters(where, scope):
-    """Take up how many are in use."""
+    """Read how many entries of each counted size are in use, and check these numbers."""
     for name, i, word in scope.counters():
         number, size = int(scope.arrays[name].reshape(-1)[i]), scope.size(word)
         require(0 <= number <= size, where + name, f"{number} are said to be in use, and there is room for {size}")
@@ -318,7 +318,7 @@ def check_entries(where, scope, array, field):
 
 
 def check_indices(where, scope, array, field):
-    """Check that entries are indices of things in use, or -1 where that is allowed."""
+    """Check that entries are indices of entries in use, or -1 where that is allowed."""
     part = scope.part(field.index)
     valid = None if part is None else INDICES[type(part.model)](part.model).reshape(-1)
     limit, least = scope.number(field.index) if valid is None else valid.size, -1 if field.none else 0
@@ -330,9 +330,10 @@ def check_indices(where, scope, array, field):
 
 
 def check_lists(where, first, following, last=None):
-    """Require linked lists: each thing is in exactly one list, and each list ends.
+    """Require linked lists: each element is in exactly one list, and each list ends.
 
-    `first` holds the first of each list and `following` (n,) the one after each, or -1; `last`, the last of each list.
+    `first` holds the first element of each list, `following` (n,) each element's successor or -1, and `last` the last
+    element of each list.
     """
     n = following.size
     named = np.concatenate([first.reshape(-1), following]).astype(np.int64)
@@ -340,8 +341,8 @@ def check_lists(where, first, following, last=None):
     require((times <= 1).all(), where, f"{times.argmax() if n else 0} is in two lists, or twice in one")
     require((times == 1).all(), where, f"{times.argmin() if n else 0} is in no list")
     after = np.append(following, n).astype(np.int64)
-    end = np.where(after < 0, np.arange(n + 1), after)  # the last leads to itself, and n stands for no thing
-    for _ in range(int(n).bit_length() + 1):  # each pass doubles how far it looks ahead
+    end = np.where(after < 0, np.arange(n + 1), after)  # the last leads to itself, and n stands for no element
+    for _ in range(int(n).bit_length() + 1):  # each pass doubles the distance
         end = end[end]
     require((after[end[:n]] < 0).all(), where, "a list never ends")
     if last is not None:
@@ -362,7 +363,7 @@ def without_scratch(array, field):
 
 
 def completed(model, new, **sizes):
-    """The model with scratch of the sizes that its arrays have."""
+    """The model with scratch arrays that fit its other arrays."""
     return complete(scope_of(model, sizes), scope_of(new, sizes))
 
 

@@ -1,12 +1,12 @@
-"""Models handed over to compiled code as one address.
+"""Models are passed to compiled code as one address.
 
-A model is a NamedTuple of dozens of arrays, and numba passes each part of each array as an argument of its own, to
-every function on the way. That is most of what compiling costs, and of what a call from Python costs. A `Handle` lays
-the model out in memory as numba has arrays and numbers, and compiled code receives the address: `model.field` works as
-always, and the field is loaded when it is named. A NamedTuple inside the model is part of the same memory.
+A model is a NamedTuple of dozens of arrays, and numba passes each part of each array as a separate argument, through
+every function on the way. That was most of the cost of compiling, and of a call from Python. A `Handle` stores the
+model in memory in numba's own layout, and compiled code receives the address: `model.field` works as usual, and the
+field is loaded where it is used. A NamedTuple inside the model is part of the same memory.
 
-Compiled code cannot replace a field. Python does (`_replace`), and then the new model needs a new handle. What arrays
-hold may change, of course.
+Compiled code cannot replace a field. Python can (`_replace`), and the new model then needs a new handle. The contents
+of arrays may change.
 
 With the JIT disabled `hand_over` returns the model itself.
 """
@@ -34,8 +34,8 @@ __all__ = ["Handle", "Pointer", "class_of", "hand_over"]
 class Pointer(types.Type):
     """The type of a NamedTuple in memory: its class, and (name, offset in bytes, type) of its fields.
 
-    Its name, of which numba makes the names of machine code, has the class's identity in it: there may be two classes
-    of one name in a process.
+    numba names machine code after its name. It contains the identity of the class, since a process may have two classes
+    of the same name.
     """
 
     def __init__(self, cls, fields):
@@ -71,7 +71,7 @@ class PointerFields(AttributeTemplate):
 
 @lower_getattr_generic(Pointer)
 def load_field(context, builder, kind, address, field):
-    """Load a field. Nothing changes it while compiled code runs, so LLVM may load it once and keep it."""
+    """Load a field. It does not change while compiled code runs, so LLVM may load it once and keep it."""
     offset, of = kind.places[field]
     place = builder.gep(address, [context.get_constant(types.intp, offset)])
     if isinstance(of, Pointer):
@@ -105,7 +105,7 @@ def load_array(context, builder, kind, place):
 
 
 class Handle:
-    """A model laid out in memory. It keeps the model, and with it the arrays, alive."""
+    """A model laid out in memory. It keeps the model and its arrays alive."""
 
     __slots__ = ("_numba_type_", "address", "cls", "memory", "model")
 
@@ -146,7 +146,7 @@ def typeof_handle(handle, context):
 
 @unbox(Pointer)
 def unbox_handle(kind, handle, c):
-    """Python's handle becomes its address."""
+    """Turn the Python object into its address."""
     number = c.pyapi.object_getattr_string(handle, "address")
     address = c.pyapi.long_as_voidptr(number)
     c.pyapi.decref(number)
@@ -154,10 +154,10 @@ def unbox_handle(kind, handle, c):
 
 
 def hand_over(model):
-    """The model as compiled entry points take it; a handle is returned as it is."""
+    """The model in the form that compiled entry points take; a handle is returned unchanged."""
     return model if numba.config.DISABLE_JIT or isinstance(model, Handle) else Handle(model)
 
 
 def class_of(model):
-    """The class of a model, handed over or not."""
+    """The class of a model, given as itself or as a handle."""
     return model.cls if isinstance(model, Handle) else type(model)

@@ -1,10 +1,10 @@
-"""How functions that only compiled code calls are compiled: not optimised by themselves, and without machine code.
+"""How inner functions, called only from compiled code, are compiled: without optimisation or machine code of their own.
 
-numba optimises every function fully, makes machine code of it, and does so again inside each of its callers. For inner
-functions the first is wasted: half of the time that compiling takes. And it is not harmless. Where the same function
-has been made into machine code twice in one process, the linker takes the copy that came first; sums that may be
-reordered can come out different in the last bit in the two, and so a process that had compiled gave other bits than one
-that found the same code in the cache. An inner function that has no code of its own leaves one copy to choose from.
+numba optimises every function and generates its machine code, and then does so again inside each of its callers. For
+inner functions the first pass is wasted; it took half of the compile time. It also did harm. If a process contains two
+compiled copies of a function, the linker takes the first one. Reordered sums can differ in the last bit between the two
+copies, so a process that had compiled gave other bits than one that found the same code in the cache. Without machine
+code of its own, an inner function exists only inside its callers.
 """
 
 import ctypes
@@ -30,18 +30,18 @@ class InnerLibrary(JITCodeLibrary):
 
 @ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 def refuse(self, arguments, names):
-    """Python calls an inner function: end in a SystemError."""
+    """Called when Python calls an inner function: print why, and end in a SystemError."""
     print("kernelrl: an inner function was called from Python; only compiled code may call it", file=sys.stderr)
 
 
 def without_machine_code(library, fndesc, env):
-    """What stands for the machine code of an inner function in numba's tables."""
+    """The placeholder for an inner function's machine code in numba's tables."""
     name, address = fndesc.qualname.split(".")[-1], ctypes.cast(refuse, ctypes.c_void_p).value
     return _dynfunc.make_function(fndesc.lookup_module(), name, "inner", address, env, (library,))
 
 
 class InnerCompiler(Compiler):
-    """numba's compiler, writing to an `InnerLibrary`; both replacements are local to one compilation."""
+    """numba's compiler, writing to an `InnerLibrary`; both replacements apply to one compilation only."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         library = InnerLibrary(targetctx.codegen(), "inner")

@@ -1,7 +1,7 @@
-"""Asking for memory before it is needed.
+"""Loading memory into the cache before it is needed.
 
-The chunks a search finds lie anywhere in memory, so the processor cannot guess what comes next; without help it waits
-longer for a chunk than it works on it. `prefetch` says where to look next, and does nothing else.
+The chunks a search finds are scattered in memory, so the processor cannot predict which comes next; without help it
+waits longer for a chunk than it works on it. `prefetch` starts loading an address, and does nothing else.
 """
 
 from llvmlite import ir
@@ -14,12 +14,12 @@ from kernelrl.jit.compile import inner
 __all__ = ["AHEAD", "prefetch_chunk"]
 
 LINE = 8  # float64 numbers in a cache line
-AHEAD = 6  # how many chunks early memory is asked for
+AHEAD = 6  # how many chunks ahead memory is requested
 
 
 @intrinsic
 def _prefetch(typingctx, array, offset):
-    """Ask for the cache line of array.flat[offset]; the array must be contiguous."""
+    """Request the cache line of array.flat[offset]; the array must be contiguous."""
 
     def codegen(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -34,7 +34,7 @@ def _prefetch(typingctx, array, offset):
 
 
 def prefetch(array, offset):
-    """Nothing, where there is no compiler."""
+    """Do nothing; compiled callers use `_prefetch_compiled`."""
 
 
 @overload(prefetch, jit_options={"_nrt": False})
@@ -44,7 +44,7 @@ def _prefetch_compiled(array, offset):
 
 @inner
 def prefetch_chunk(points, values, chunk, size):
-    """Ask for the first `size` places of points[chunk] (d, WIDTH) and of values[chunk] (WIDTH,)."""
+    """Request the first `size` places of points[chunk] (d, WIDTH) and of values[chunk] (WIDTH,)."""
     d, width = points.shape[1], points.shape[2]
     for place in range(0, size, LINE):
         for j in range(d):

@@ -3,10 +3,9 @@
     out[u, c:c+4] = Σ_j weights[j] · rows[index[j], c:c+4],   start ≤ j < start + count             (add_rows)
     out[k, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for each k                            (add_rows_to_all)
 
-The compiler does not vectorise a gather of short rows by itself, so the loop is written in the compiler's own terms:
-vectors of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle).
-The second form reads a row once for four sums.
-Where there is no compiler the same is done by NumPy.
+LLVM does not vectorise a gather of short rows by itself, so the loop is written in LLVM's vector instructions: vectors
+of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle). The second
+form reads a row once for four sums. With the JIT disabled NumPy does the same.
 """
 
 from llvmlite import ir
@@ -119,8 +118,8 @@ def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, out):
 def add_rows(weights, index, start, count, rows, first, out, u):
     """out[u, first:first+4] = Σ weights[j]·rows[index[j], first:first+4] over `count` entries from `start` on.
 
-    All arrays are contiguous; `weights` and `index` are taken as flat. Up to the next multiple of SUMS_AT_ONCE there
-    must be entries behind `count` whose weights or rows are zero.
+    All arrays are contiguous; `weights` and `index` are read as flat. The entries after `count`, up to the next
+    multiple of SUMS_AT_ONCE, must exist and have zero weights or rows.
     """
     entries, last = slice(start, start + count), first + COLUMNS
     out[u, first:last] = weights.reshape(-1)[entries] @ rows[index.reshape(-1)[entries], first:last]

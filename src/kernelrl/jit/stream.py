@@ -1,9 +1,9 @@
 """A random stream that compiled and interpreted code share: xoshiro256++, seeded by splitmix64.
 
-A stream is a `uint64[4]` array, so it is part of an agent's state like any other array: saved, restored and advanced
-by whoever holds it. A `numpy.random.Generator` costs 10 µs to pass to a compiled function; this costs nothing.
+A stream is a `uint64[4]` array, part of an agent's state like any other array, and saved with it. Passing a
+`numpy.random.Generator` to a compiled function costs 10 µs; this costs nothing.
 
-Unsigned constants are spelled out as `np.uint64`: mixing `uint64` with a signed integer gives a float in numba.
+Unsigned constants are written as `np.uint64`: mixing `uint64` with a signed integer gives a float in numba.
 """
 
 import math
@@ -33,7 +33,7 @@ def mix(z: np.uint64) -> np.uint64:
 
 @compiled
 def seed_stream(stream: Words, seed: int) -> None:
-    """Set `stream` to the state that belongs to the integer `seed`."""
+    """Set `stream` to the state of the integer `seed`."""
     z = np.uint64(seed)
     for i in range(4):
         z = z + GOLDEN
@@ -49,7 +49,7 @@ def new_stream(seed: int) -> Words:
 
 @compiled
 def episode_seed(seed: int, k: int) -> int:
-    """The seed with which episode `k` of a run with `seed` resets its environment: 31 bits, as every library takes."""
+    """The seed with which episode `k` of a run with `seed` resets its environment: 31 bits suit every library."""
     return np.int64(mix(mix(np.uint64(seed) + GOLDEN) + np.uint64(k) * GOLDEN) >> U33)  # type: ignore[return-value]
 
 
@@ -72,19 +72,19 @@ def next_bits(stream: Words) -> np.uint64:
 
 @compiled
 def uniform(stream: Words) -> float:
-    """A float in [0, 1), one of 2^53 equally likely ones."""
+    """A float in [0, 1), uniform over 2^53 values."""
     return np.float64(next_bits(stream) >> U11) * TO_UNIT
 
 
 @compiled
 def index_below(stream: Words, n: int) -> int:
-    """An integer in 0 … n-1 (the bias of at most n·2^-53 is beyond any test)."""
+    """An integer in 0 … n-1 (its bias, at most n·2^-53, is too small to detect)."""
     return min(np.int64(uniform(stream) * n), n - 1)  # type: ignore[return-value]
 
 
 @compiled
 def normal(stream: Words) -> float:
-    """A standard normal deviate by the polar method (the second of the pair is not kept: a stream is its 4 words)."""
+    """A standard normal deviate by the polar method (the second of the pair is dropped: a stream has only 4 words)."""
     while True:
         u = 2.0 * uniform(stream) - 1.0
         v = 2.0 * uniform(stream) - 1.0

@@ -1,1 +1,1 @@
-"""Planning: backward induction on what a store estimates."""
+"""Planning: backward induction on a store's estimates."""

@@ -1,18 +1,18 @@
-"""Backward induction, once: for representative states, for cells and for all samples, on any side.
+"""Backward induction for representative states, cells and all samples, on any side.
 
 With V_H = 0, for h = H-1 … 0
 
-    Q̃_h = T_h/C (± B_h)    `find_targets`: r̂ + P̂V_{h+1} wherever the plan keeps targets, and the side's bonus
-    V_h                    `find_values`: wherever the next step will look it up
+    Q̃_h = T_h/C (± B_h)    `find_targets`: r̂ + P̂V_{h+1} at all points of the plan, with the side's bonus
+    V_h                    `find_values`: at all points where step h-1 will need it
 
-(paper, algorithm 2; `kernelrl.planning.sides` has the sides). Plans implement the two verbs; a store has the data.
+(paper, algorithm 2; the sides are in `kernelrl.planning.sides`). Plans implement the two verbs; a store has the data.
 
     Smoothed   representative states (`planning/smoothed.py`)
     Cells      the cells of a grid (`planning/cells.py`)
     Full       every sample (`planning/full.py`)
 
-Exact Kernel-UCBVI does not plan from scratch each time: `planning/incremental.py` carries changes only, and tests
-compare it with a full plan.
+Exact Kernel-UCBVI does not plan from scratch each time: `planning/incremental.py` computes only what changed, and
+tests compare it with a full plan.
 """
 
 from kernelrl.jit.compile import generic, in_both

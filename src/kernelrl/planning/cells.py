@@ -1,14 +1,13 @@
-"""Plans on the cells of a grid: UCBVI's own, and the policy that agents deploy that count.
+"""Plans on the cells of a grid: UCBVI's own plan, and the deployed policy of all agents that keep counts.
 
 At every cell x visited so far, with the counts of `kernelrl.stores.counts`,
 
     Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) (+ B_h(n(x, a))),   V_h(x) = min(R_h, max_a Q_h(x, a))
 
-A pair never tried has Q_h = max(R_h, B_h(0)), and a cell never visited V_h = R_h; for the policy to deploy both are 0.
+A pair never tried has Q_h = max(R_h, B_h(0)), and a cell never visited V_h = R_h; for the deployed policy both are 0.
 
-Nothing is computed again that cannot have changed: at each step those cells are planned that are in a queue, since
-their counts have changed or since V_{h+1} has at a cell that was reached from them. The result is that of planning all
-cells, to the last bit.
+Only what may have changed is computed again: at each step the cells in a queue, because their counts have changed, or
+V_{h+1} at a cell that was reached from them. The result equals that of planning all cells, to the last bit.
 """
 
 from typing import Annotated, NamedTuple
@@ -34,7 +33,7 @@ class Cells(NamedTuple):
     Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
-    # first block of the cells from which a cell was reached, or -1; the blocks are the store's
+    # first block of the cells from which a cell was reached, or -1; the blocks belong to the store
     origins: Annotated[np.ndarray, Field("pools X", np.int32, index="Blocks", none=True)]
     queued: Annotated[np.ndarray, Field("H X", np.bool_)]  # whether a cell is in the queue
     queue: Annotated[np.ndarray, Field("H X+1", np.uint32, index="X")]  # cells to plan; the last is scratch
@@ -51,12 +50,12 @@ def new_cells(horizon, X, actions, pools, Q, V):
 
 
 def untried(bonus):
-    """Q_h (H,) of a pair never tried. Nothing is known of it, so it is B_h(0), but no less than the cap."""
+    """Q_h (H,) of a pair never tried: B_h(0), but at least the cap."""
     return np.maximum(bonus.cap[:-1], bonus.root + bonus.share)
 
 
 def queue_all(plan, counts):
-    """Have the next plan compute every visited cell."""
+    """Queue every visited cell for the next plan."""
     for h in range(len(plan.length)):
         pool = min(h, len(plan.N) - 1)
         cells = counts.cells[pool, : counts.visited[pool]]
@@ -69,7 +68,7 @@ def queue_all(plan, counts):
 @inner
 def enqueue(queued, queue, n, x):
     """Put cell `x` into the queue of length `n` unless it is there; return the new length."""
-    queue[n] = x  # without a branch, since that could not be foreseen
+    queue[n] = x  # without a branch, which would be hard to predict
     n += not queued[x]
     queued[x] = True
     return n
@@ -77,7 +76,7 @@ def enqueue(queued, queue, n, x):
 
 @inner
 def enqueue_list(counts, queued, queue, n, b):
-    """The same with all cells in the blocks from `b` on."""
+    """`enqueue` for all cells in the blocks from `b` on."""
     successor, following = counts.successor, counts.following
     while b >= 0:
         for j in range(BLOCK):
@@ -100,7 +99,7 @@ class Level(NamedTuple):
 def cell_row(side, level, p, V, q, minimum):
     """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
 
-    With `minimum` the q of a pair that was tried only falls: what it is before the call bounds it.
+    With `minimum` the q of a pair that was tried cannot rise: its value before the call is an upper bound.
     """
     best = 0.0
     for a in range(q.size):
@@ -133,7 +132,7 @@ def cell_targets(plan, settings, store, side, h):
         x = np.int64(queue[i])
         p = pair_of(counts, actions, pool, x, 0)
         cell_row(side, level, p, V, Q[x], minimum)
-        if pool == h:  # once for each pool
+        if pool == h:  # once per pool
             for a in range(actions):
                 N[x, a] = pairs[p + a, VISITS]
 
@@ -160,12 +159,12 @@ def cell_values(plan, settings, store, side, h):
 
 @compiled
 def plan_cells(planned, side):
-    """Plan what is in the queue."""
+    """Plan the cells in the queue."""
     backward(planned.plan, planned.settings, planned.store, side)
 
 
 def deployed_q(settings, counts):
-    """Q (H, X, A) of the policy to deploy."""
+    """Q (H, X, A) of the deployed policy."""
     pools, X = counts.cells.shape
     nothing = np.zeros(settings.horizon + 1)
     plan = new_cells(settings.horizon, X, settings.actions, pools, nothing[:-1], nothing)

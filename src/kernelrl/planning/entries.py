@@ -1,4 +1,4 @@
-"""What the incremental plan of exact Kernel-UCBVI keeps of each sample, each stored pair and each next state.
+"""What the incremental plan of exact Kernel-UCBVI stores for each sample, each pair with targets and each next state.
 
 `kernelrl.planning.incremental` explains how it is used.
 """
@@ -26,7 +26,7 @@ from kernelrl.geometry.buckets import (
 from kernelrl.geometry.cones import VOID, check_claims
 from kernelrl.jit.fields import Field, Rows, require
 from kernelrl.planning.interface import check_plan, complete_plan, for_settings, grown, plan_room
-from kernelrl.stores.samples import grow_samples, sample_room
+from kernelrl.stores.samples import LOGGED, grow_samples, sample_room
 
 __all__ = ["ARRIVAL", "ARRIVAL_STEP", "PLANNED", "Incremental", "new_incremental"]
 
@@ -47,7 +47,7 @@ class Incremental(NamedTuple):
     number: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="N", fill=0)]
     Y: Buckets  # next states by pool
     V: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]  # V_h(y)
-    # V_h(y) as it was passed on
+    # V_h(y) as it was last passed on
     P: Annotated[np.ndarray, Field("rows Y.chunks Y.width", of="Y", least="Least", most="Most")]
     fresh: Annotated[np.ndarray, Field("rows Y.chunks", np.bool_)]  # V may differ from P
     # slot of the sample in S
@@ -57,13 +57,13 @@ class Incremental(NamedTuple):
     Q: Annotated[np.ndarray, Field("each rows E.chunks E.width", infinite=True)]  # Q̃
     lowest: Annotated[np.ndarray, Field("rows E.chunks", infinite=True)]  # smallest Q̃ of the chunk
     touched: Annotated[np.ndarray, Field("rows E.chunks", np.bool_)]  # T or C changed since Q was computed
-    # slot of Y at the very place of the sample, or -1
+    # slot of a point of Y at exactly the sample's state, or -1
     tip: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="Y", none=True, fill=-1)]
     # Interpolation only, see `kernelrl.geometry.cones`:
-    # min(R_h, Q̃) as M knows it
+    # min(R_h, Q̃) at the time M was computed
     height: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S", least="Least", most="Most")]
     slack: Annotated[np.ndarray, Field("levels S.chunks S.width", of="S")]
-    # int32, like owner and links, of which there are many
+    # int32, like owner and links, since there are many
     first: Annotated[np.ndarray, Field("levels S.chunks S.width", np.int32, of="S", index="Y", none=True, fill=-1)]
     # min(R_h, lowest cone) at y
     M: Annotated[np.ndarray, Field("actions rows Y.chunks Y.width", of="Y", least="Least", most="Most")]
@@ -72,7 +72,7 @@ class Incremental(NamedTuple):
     links: Annotated[np.ndarray, Field("actions rows 2 Y.chunks Y.width", np.int32, of="Y", index="Y", none=True)]
     # an embedded state; sums and targets of rows, or changes of actions
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
-    # slots that moved; next states whose lowest cone rose
+    # MOVED: slots whose value or cone changed; ORPHANS: next states whose lowest cone rose
     queues: Annotated[np.ndarray, Field("2 64*max(S.chunks,Y.chunks)", np.int64, scratch=True)]
     # Σwρ and Σw², if the bonus needs them
     moments: Annotated[np.ndarray, Field("moments each E.chunks E.width", least=0)]
@@ -85,7 +85,7 @@ class Incremental(NamedTuple):
 
 @check_plan.implement_plain(Incremental)
 def check_incremental(plan, settings, samples, where):
-    # Each sample in the plan is in S once; T and C go together; cones and the points that they own know each other.
+    # Each planned sample is in S once; T and C are consistent; cones and the points that they own refer to each other.
     E, S, where = plan.E, plan.S, f"{where}plan."
     here, entries = slots(S), slots(E)[:, : E.points.shape[2]]
     numbers = np.sort(plan.number[here[:, : S.points.shape[2]]])
@@ -103,8 +103,8 @@ def check_incremental(plan, settings, samples, where):
 
 @complete_plan.implement_plain(Incremental)
 def complete_incremental(plan, settings, samples):
-    # Room for the samples that are not in the plan, whichever lists they belong to.
-    coming = int(samples.number[0] - plan.clock[PLANNED])
+    # Room for the samples that are not yet in the plan, whatever lists they belong to.
+    coming = int(samples.number[LOGGED] - plan.clock[PLANNED])
     fits = all(chunks_left(buckets) >= chunks_for(buckets, coming) for buckets in (plan.S, plan.Y))
     return (plan, samples) if fits else grown(plan, settings, samples)
 
@@ -121,7 +121,7 @@ def check_owners(where, plan, settings):
 
 
 def new_incremental(settings, low, high, cell, cone_cell, moments):
-    """No plan yet, for embeddings in the box [low, high] (d,); cells as `cell_widths` gives them."""
+    """An empty plan for embeddings in the box [low, high] (d,); cells as given by `cell_widths`."""
     H, A, d = settings.horizon, settings.actions, low.size
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
@@ -146,8 +146,8 @@ def new_incremental(settings, low, high, cell, cone_cell, moments):
 @plan_room.implement(Incremental)
 def incremental_room(plan, settings, store):
     H = settings.horizon
-    # What is pending from the last episode is not in the buckets yet.
-    coming = H + store.number[0] - plan.clock[PLANNED]
+    # Samples of the last episode are not in the buckets yet.
+    coming = H + store.number[LOGGED] - plan.clock[PLANNED]
     fits = chunks_left(plan.S) >= chunks_for(plan.S, coming) and chunks_left(plan.Y) >= chunks_for(plan.Y, coming)
     return fits and sample_room(store) >= H
 
@@ -156,7 +156,7 @@ def incremental_room(plan, settings, store):
 def grow_incremental(plan, settings, samples):
     if sample_room(samples) < settings.horizon:
         samples = grow_samples(samples, more(samples.reward.size))
-    coming = settings.horizon + samples.number[0] - plan.clock[PLANNED]
+    coming = settings.horizon + samples.number[LOGGED] - plan.clock[PLANNED]
     entries = []
     if chunks_left(plan.S) < chunks_for(plan.S, coming):
         chunks = more(number_of_chunks(plan.S))
@@ -198,4 +198,4 @@ def grow_incremental(plan, settings, samples):
 
 @for_settings.implement_plain(Incremental)
 def incremental_for_settings(plan, settings, new):
-    return new()  # C and T of all pairs depend on the weights: the next plan takes in all samples again
+    return new()  # C and T of all pairs depend on the weights: the next plan adds all samples again

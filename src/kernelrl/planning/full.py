@@ -1,14 +1,15 @@
-"""FullPlan plans on all samples: the policy that an exact agent deploys, and bounds on the optimal values.
+"""Full plans on all samples: the policy that an exact agent deploys, and bounds on the optimal values.
 
-With G_s = r_s + V_{h+1}(y_s) (after a termination what `units` says), C = β + Σw and T = Σw·G,
+With G_s = r_s + V_{h+1}(y_s) (after a termination, the value given by `units`), C = β + Σw and T = Σw·G,
 
     interpolated         Q̃_h at each sample's own pair, and V_h(y) from the cones of these targets
-    not interpolated     V_h(y) = max_a T/C at the next states y themselves: the policy to deploy
+    not interpolated     V_h(y) = max_a T/C at the next states y themselves: the deployed policy
 
-On the event that the bonus holds, V↓_h ≤ V*_h ≤ V↑_h everywhere: the concentration inequality is two-sided, so both
-come at the same δ. An action without samples is worth R_h above and 0 below; for the policy to deploy it counts 0.
+If the bonus is valid, V↓_h ≤ V*_h ≤ V↑_h everywhere: the concentration inequality is two-sided, so both bounds hold
+with the same δ. An action without samples is worth R_h in the upper bound, 0 in the lower one and for the deployed
+policy.
 
-The cones of the lower side are kept upside down, as heights -Q̃, so that of both kinds the lowest counts.
+The cones of the lower side are stored upside down, as heights -Q̃, so that the lowest cone is wanted on both sides.
 """
 
 from typing import NamedTuple
@@ -26,8 +27,11 @@ from kernelrl.planning.sides import highest, interpolates, target, upright
 from kernelrl.stores.estimates import moments_at, row_sums_at, sums_at
 from kernelrl.stores.samples import (
     ACTION,
+    FROM,
+    LOGGED,
     STEP,
     TERMINATED,
+    TO,
     action_list,
     has_next,
     lone_target,
@@ -38,17 +42,17 @@ from kernelrl.stores.units import mapped
 
 __all__ = ["FullPlan", "InPieces", "new_full"]
 
-BLOCK = 1000  # so many samples are planned between two looks at Ctrl-C
+BLOCK = 1000  # samples planned between two checks for Ctrl-C
 
 
 class FullPlan(NamedTuple):
-    """The samples with what follows them."""
+    """The samples and their targets."""
 
     S: Buckets  # states by pool and action
     slot: np.ndarray  # (N,) slot of each sample in S
     G: np.ndarray  # (rows, chunks of S, WIDTH) r + V_{h+1}(y)
-    height: np.ndarray  # (chunks of S, WIDTH) Q̃ of the step that was planned last, upright
-    lowest: np.ndarray  # (chunks of S) the lowest of them
+    height: np.ndarray  # (chunks of S, WIDTH) Q̃ of the step that was planned last, turned by `upright`
+    lowest: np.ndarray  # (chunks of S) the lowest height of each chunk
     C: np.ndarray  # (N,) generalized count at each sample's pair, where targets are interpolated
     moments: np.ndarray  # (2, N) Σwρ and Σw² there, or no rows
     q: np.ndarray  # (A,) scratch
@@ -56,8 +60,8 @@ class FullPlan(NamedTuple):
 
 
 def new_full(settings, samples, low, high, cell, moments):
-    """All samples, with nothing known of what follows them; `settings` must have a bonus of their own."""
-    H, N, A = settings.horizon, int(samples.number[0]), settings.actions
+    """A plan with all samples and no values yet; `settings` must have their own copy of the bonus."""
+    H, N, A = settings.horizon, int(samples.number[LOGGED]), settings.actions
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
     S = new_buckets(pools * A, low, high, cell, chunks=N // WIDTH + min(N, S.ends[0].size) + 1)
@@ -72,11 +76,11 @@ def new_full(settings, samples, low, high, cell, moments):
 
 @compiled
 def fill(planned):
-    """Put all samples into S, and count them."""
+    """Put all samples into S, and compute counts."""
     plan, settings, samples = planned.plan, planned.settings, planned.store
     for t in range(plan.slot.size):
         h, ended = samples.labels[STEP, t], samples.labels[TERMINATED, t] != 0
-        s = add_point(plan.S, action_list(settings, h, samples.labels[ACTION, t]), samples.states[0, t])
+        s = add_point(plan.S, action_list(settings, h, samples.labels[ACTION, t]), samples.states[FROM, t])
         plan.slot[t] = s
         count(settings.bonus, h)
         for r in range(plan.G.shape[0]):
@@ -90,9 +94,9 @@ def sample_targets(plan, settings, samples, side, h, first, last):
     for t in range(first, last):
         if pool(settings, samples.labels[STEP, t]) != pool(settings, h):
             continue
-        u, which = samples.states[0, t], action_list(settings, h, samples.labels[ACTION, t])
+        u, which = samples.states[FROM, t], action_list(settings, h, samples.labels[ACTION, t])
         C = row_sums_at(settings, plan.S, which, u, plan.G[row(settings, h) : row(settings, h) + 1], plan.T)
-        if plan.C[t] == 0.0:  # the first time: it is the same for all steps that use the sample
+        if plan.C[t] == 0.0:  # not computed yet; it is the same for all steps that use the sample
             plan.C[t] = C
             if plan.moments.shape[0] > 0:
                 plan.moments[0, t], plan.moments[1, t] = moments_at(settings, plan.S, which, u)
@@ -113,7 +117,7 @@ def sample_values(plan, settings, samples, side, h, first, last):
         step, ended = samples.labels[STEP, t], samples.labels[TERMINATED, t] != 0
         if pool(settings, step + 1) != pool(settings, h) or not has_next(settings, step, ended):
             continue
-        full_q_at(plan, settings, side, samples.states[1, t], h, plan.q)
+        full_q_at(plan, settings, side, samples.states[TO, t], h, plan.q)
         value = highest(side, plan.q, settings.horizon - h)
         s, r = plan.slot[t], row(settings, h - 1)
         plan.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, samples.reward[t]) + value
@@ -125,7 +129,7 @@ def full_q_at(plan, settings, side, u, h, q):
     for a in range(q.size):
         which = action_list(settings, h, a)
         if interpolates(side, settings):
-            # Values beyond R_h above and 0 below do not count.
+            # Only cones below R_h (upper side) or above 0 (lower side) matter.
             end = max(0.0, upright(side, np.float64(settings.horizon - h)))
             lowest = cones_at(
                 plan.S, settings.space, which, u, plan.height, plan.lowest, settings.lipschitz[h], np.inf, end
@@ -158,7 +162,7 @@ def values_part(planned, side, h, first, last):
 
 
 class InPieces:
-    """A full plan that is made in pieces: it takes long, and Python looks at Ctrl-C and shows progress between them."""
+    """A full plan made in pieces; between them Python checks for Ctrl-C and shows progress, since it takes long."""
 
     def __init__(self, planned):
         """`tick` is called after each piece; there are `number` of them."""
@@ -184,6 +188,6 @@ def targets_in_pieces(plan, settings, store, side, h):
 
 @find_values.implement_plain(InPieces)
 def values_in_pieces(plan, settings, store, side, h):
-    for first, last in plan.blocks if h > 0 else []:  # V_0 is nobody's next value
+    for first, last in plan.blocks if h > 0 else []:  # V_0 is never a next value
         values_part(plan.handle, side, h, first, last)
         plan.tick()

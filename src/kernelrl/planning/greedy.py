@@ -1,4 +1,4 @@
-"""Values that only fall: what Greedy-Kernel-UCBVI (paper, algorithm 3) asks of them besides `planning/interface.py`.
+"""Values that only fall: the verbs that Greedy-Kernel-UCBVI (paper, algorithm 3) needs besides `planning/interface.py`.
 
 With V_h = R_h = H-h at first, at each visited state x of step h
 
@@ -14,12 +14,12 @@ __all__ = ["learn", "samples_seen", "targets_at", "value_at", "with_units"]
 
 @generic(required=True)
 def targets_at(values, settings, store, x, h, q):
-    """Write Q̃_h(x, ·) into `q` (A,); return whether `learn` would find the same."""
+    """Write Q̃_h(x, ·) into `q` (A,); return whether `learn` would compute the same."""
 
 
 @generic(required=True)
 def learn(values, settings, store, x, action, reward, y, h, terminated, known, best):
-    """Lower V_h by max_a Q̃_h(x, a), which is `best` if it is known, and take in the transition."""
+    """Lower V_h to max_a Q̃_h(x, a) at x, which is `best` if `known`, and add the transition."""
 
 
 @generic(required=True)
@@ -29,7 +29,7 @@ def value_at(values, settings, store, x, h):
 
 @generic(required=True)
 def samples_seen(values, settings, store):
-    """How many transitions have been taken in."""
+    """How many transitions have been added."""
 
 
 @generic(required=True)

@@ -1,8 +1,8 @@
 """Greedy values on all samples.
 
-V_h is kept where P̂V needs it, at the next states, as r + V_{h+1}(y) beside each sample (`G`), so that P̂V is a weighted
-sum like any other. V_h is L_h-Lipschitz, so a cone with Ṽ ≥ V_h(x) lowers nothing anywhere and is dropped; the others
-are stored, since a new next state needs V_h there, which is the lowest of all cones.
+V_h is stored at the next states, where P̂V needs it, and r + V_{h+1}(y) with each sample (`G`), so that r̂ + P̂V is a
+weighted sum of G. V_h is L_h-Lipschitz, so a cone with Ṽ ≥ V_h(x) lowers V_h nowhere and is dropped. The others are
+stored, because V_h at a new next state is the lowest of all cones there.
 """
 
 import math
@@ -36,6 +36,7 @@ from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, 
 from kernelrl.planning.interface import bonuses_at, counts_at, grown, plan_room, q_at
 from kernelrl.stores.estimates import list_bonuses, list_counts, list_targets
 from kernelrl.stores.samples import (
+    LOGGED,
     action_list,
     append_sample,
     grow_samples,
@@ -66,7 +67,7 @@ class GreedyExact(NamedTuple):
     cones: Buckets  # states whose target lowered V_h, by step
     # targets Ṽ
     height: Annotated[np.ndarray, Field("cones.chunks cones.width", of="cones", least="Least", most="Most")]
-    # the lowest of them
+    # the lowest target of each chunk
     lowest: Annotated[np.ndarray, Field("cones.chunks", infinite=True, least="Least", fill=np.inf)]
     floor: Annotated[np.ndarray, Field("H", infinite=True, least="Least")]  # the lowest target of each step
     # SLOT of the last sample's next state, or -1, and its STEP
@@ -76,7 +77,7 @@ class GreedyExact(NamedTuple):
 
 
 def new_greedy_exact(settings, low, high, cell, cone_cell, moments):
-    """No data yet, for embeddings in the box [low, high] (d,); cells as `cell_widths` gives them."""
+    """Values without data, for embeddings in the box [low, high] (d,); cells as given by `cell_widths`."""
     H, A = settings.horizon, settings.actions
     pools, rows = (1, H) if settings.stationary else (H, 1)
     S = new_buckets(pools * A, low, high, cell)
@@ -123,7 +124,7 @@ def grow_greedy_exact(values, settings, samples):
 
 
 def fallen(values, left, keep):
-    """Values with `keep` times their distance from the cap, `left`; infinite where there is nothing."""
+    """Values with `keep` times their distance from the cap, `left`; infinite values stay."""
     known = np.isfinite(values)
     return np.where(known, left - keep * (left - np.where(known, values, 0.0)), values)
 
@@ -131,11 +132,11 @@ def fallen(values, left, keep):
 @with_units.implement_plain(GreedyExact)
 def greedy_exact_with_units(values, settings, store, old, keep):
     H, new, stationary, Y = settings.horizon, settings.units, settings.stationary, values.Y
-    # How many steps are left at the values of each row, or of each chunk.
+    # The number of remaining steps for the values of each row, or of each chunk.
     rows = (H - np.arange(H))[:, None, None]
     V = fallen(values.V, rows if stationary else (H - lists_of(Y))[None, :, None], keep)
     by_cone = H - lists_of(values.cones)
-    # What G holds counts the sample's own step, too; of a sample without next state the reward alone changes units.
+    # G also includes the sample's own step; for a sample without next state only the reward changes units.
     left = rows if stationary else (H - lists_of(values.S) // settings.actions)[None, :, None]
     G = (values.G / old.factor + (old.low - new.low) * left) * new.factor
     y = np.flatnonzero(np.arange(WIDTH) < Y.chain[SIZE][:, None])
@@ -168,7 +169,7 @@ def greedy_exact_value(values, settings, store, x, h):
 
 @inner
 def current_value(values, settings, store, x, h):
-    """V_h(x); if `x` is the next state of the last sample, as it usually is, its value is kept up to date already."""
+    """V_h(x); if `x` is the last sample's next state, as usual, its stored value is up to date."""
     y = values.arrival[SLOT]
     known = y >= 0 and values.arrival[STEP] == h
     for j in range(x.size):
@@ -189,7 +190,7 @@ def lower(values, settings, store, x, h, target):
     values.lowest[slot // WIDTH] = min(values.lowest[slot // WIDTH], target)
     values.floor[h] = min(values.floor[h], target)
     if h == 0:
-        return  # V_0 is nobody's next value
+        return  # V_0 is never a next value
     R, L = np.float64(settings.horizon - h), settings.lipschitz[h]
     V, G = values.V[row(settings, h)], values.G[row(settings, h - 1)]
     for i in range(near(Y, settings.space, pool(settings, h), x, cone_radius(R, target, L))):
@@ -228,7 +229,7 @@ def greedy_exact_learn(values, settings, store, x, action, reward, y, h, termina
 
 @inner
 def add_next_state(values, settings, store, v, reward, h, s):
-    """Make `v`, reached from step `h` by the sample in slot `s`, a point of Y."""
+    """Add `v`, reached from step `h` by the sample in slot `s`, to Y."""
     H = settings.horizon
     first, last = (1, H - 1) if settings.stationary else (h + 1, h + 1)
     y = add_point(values.Y, pool(settings, h + 1), v)
@@ -243,7 +244,7 @@ def add_next_state(values, settings, store, v, reward, h, s):
 
 @samples_seen.implement(GreedyExact)
 def greedy_exact_samples(values, settings, store):
-    return store.number[0]
+    return store.number[LOGGED]
 
 
 @q_at.implement(GreedyExact)

@@ -1,6 +1,6 @@
 """Greedy values on representative states (paper, section 6).
 
-With the estimates of `kernelrl.stores.merged`, at each visited state, of representative u,
+With the estimates of `kernelrl.stores.merged`, at each visited state with representative u,
 
     Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)
     V_h(u)     ← min(V_h(u), max_a Q̃_h(u, a))
@@ -8,7 +8,8 @@ With the estimates of `kernelrl.stores.merged`, at each visited state, of repres
 and, with interpolation, V_h(·) ← min(V_h(·), max_a Q̃_h(u, a) + L_h·ρ(·, u)) at all representatives.
 
 W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y) is kept up to date: a new sample adds its reward and V_{h+1}(y) to its
-pair, and where V_{h+1}(y) falls, the pairs that led to y are told. So one step costs one sum over the neighbours of u.
+pair, and when V_{h+1}(y) falls, so does W_h of the pairs that led to y. So one step costs one sum over the neighbours
+of u.
 
 V_h is L_h-Lipschitz on representatives, so its value at any other state is the lowest of V_h(u) + L_h·ρ(·, u).
 """
@@ -19,7 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
-from kernelrl.geometry.representatives import find, find_or_add, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, find, find_or_add, list_of, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
 from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
@@ -28,6 +29,10 @@ from kernelrl.planning.sides import UPPER, target
 from kernelrl.stores.merged import (
     JOINED,
     SAMPLES,
+    SUM_C,
+    SUM_D,
+    SUM_T,
+    SUM_W2,
     add_transition,
     bonus_of,
     capacity_of,
@@ -63,7 +68,7 @@ def new_greedy_merged(settings, merged):
 
 @check_plan.implement_plain(GreedyMerged)
 def check_greedy_merged(values, settings, merged, where):
-    joined, number = merged.clock[JOINED], merged.reps.number[0]
+    joined, number = merged.clock[JOINED], merged.reps.number[KNOWN]
     require(joined == number, f"{where}store.clock", f"{joined} of {number} representatives have joined")
 
 
@@ -114,9 +119,9 @@ def read_targets(values, settings, merged, x, h, q):
     if u >= 0:
         representative_targets(values, settings, merged, u, h, q)
         return u
-    estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[0])
+    estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
     for a in range(q.size):
-        q[a] = target(UPPER, settings.bonus, h, sums[1, a], sums[0, a], sums[2, a], sums[3, a])
+        q[a] = target(UPPER, settings.bonus, h, sums[SUM_T, a], sums[SUM_C, a], sums[SUM_D, a], sums[SUM_W2, a])
     return u
 
 
@@ -138,7 +143,7 @@ def value_from_cones(values, settings, merged, x, h, U):
 
 @inner
 def representative(values, settings, merged, x):
-    """The representative of a state that was visited; a new one joins and takes its values from the others."""
+    """The representative of a visited state; if it is new, it joins and gets its values from the others."""
     u = find_or_add(merged.reps, settings, x)
     if u == merged.clock[JOINED]:
         join(settings, merged, u)
@@ -149,7 +154,7 @@ def representative(values, settings, merged, x):
 
 @inner
 def lower(values, settings, merged, u, h, value):
-    """V_h(·) ← min(V_h(·), value + L_h·ρ(·, u)), or at `u` alone without interpolation."""
+    """V_h(·) ← min(V_h(·), value + L_h·ρ(·, u)), or only at `u` without interpolation."""
     if value >= values.V[h, u]:
         return
     if not settings.interpolate:
@@ -169,7 +174,7 @@ def set_value(values, settings, merged, y, h, value):
     fall = value - values.V[h, y]
     values.V[h, y] = value
     if h == 0:
-        return  # V_0 is nobody's next value
+        return  # V_0 is never a next value
     W = values.W[h - 1]
     pass_back(merged.transitions, pool(settings, h - 1), y, fall, W.reshape(W.size))
 
@@ -208,7 +213,7 @@ def greedy_merged_value(values, settings, store, x, h):
     u = find(store.reps, settings.space, x)
     if u >= 0:
         return min(np.float64(settings.horizon - h), values.V[h, u] + reading_bias(settings, store, u, x, h))
-    return value_from_cones(values, settings, store, x, h, store.reps.number[0])
+    return value_from_cones(values, settings, store, x, h, store.reps.number[KNOWN])
 
 
 @q_at.implement(GreedyMerged)
@@ -223,9 +228,9 @@ def counts_of(values, settings, merged, x, h, out):
     """C_h(x, ·) into `out` (A,); return the representative, or -1."""
     u = find(merged.reps, settings.space, x)
     if u < 0:
-        estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[0])
+        estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
     for a in range(out.size):
-        out[a] = merged.sums[0, a] if u < 0 else merged.C[pool(settings, h), u, a]
+        out[a] = merged.sums[SUM_C, a] if u < 0 else merged.C[pool(settings, h), u, a]
     return u
 
 

@@ -6,20 +6,20 @@ Planning goes backwards in h, with V_H = 0:
     Q_h(x, a)  = min_s [Q̃_h(x_s, a_s) + L_h·ρ(x, x_s)]             or, without interpolation, Q̃_h(x, a) itself
     V_h(x)     = min(R_h, max_a Q_h(x, a))
 
-Between two plans little changes, so little is computed again. An "entry" is a pair at which Q̃ is kept: each sample's
-own pair with interpolation (entries are the points of `S`), each next state with every action without it (the points
-of `Y`). Of each entry we keep C = β + Σw and T = Σw·G with G_s = r_s + P_s, where P_s is the value V_{h+1}(y_s) that
-has been passed on. A plan then
+Between two plans little changes, so little is computed again. An "entry" is a pair at which Q̃ is stored: with
+interpolation each sample's own pair (entries are the points of `S`), without it each next state with every action (the
+points of `Y`). Each entry stores C = β + Σw and T = Σw·G with G_s = r_s + P_s, where P_s is the value V_{h+1}(y_s) that
+was last passed on. A plan then
 
- 1. adds the new samples: they lend weight to entries near them, and become entries themselves;
- 2. goes backwards in h: where V_{h+1}(y_s) has moved away from P_s by more than STILL, the difference is passed on to
-    the T of the entries near x_s; Q̃ = T/C + B is computed again where T or C changed; and V_h follows.
+ 1. adds the new samples: they add weight to nearby entries, and become entries themselves;
+ 2. goes backwards in h: where V_{h+1}(y_s) differs from P_s by more than STILL, the difference is passed on to T of the
+    entries near x_s; Q̃ = T/C + B is computed again where T or C changed; then V_h is updated.
 
-With interpolation, each next state remembers for each action the lowest cone above it, M, and whose it is
+With interpolation, each next state stores for each action the height M of its lowest cone and which cone that is
 (`kernelrl.geometry.cones`).
 
-Each of the H levels adds at most STILL of error to the next for values and once more for cones, so values are within
-2·H·STILL of a full plan (`planning/full.py`).
+Each of the H steps adds an error of at most STILL for values and STILL for cones, so values are within 2·H·STILL of a
+full plan (`planning/full.py`).
 """
 
 import math
@@ -57,8 +57,11 @@ from kernelrl.stores.estimates import (
 )
 from kernelrl.stores.samples import (
     ACTION,
+    FROM,
+    LOGGED,
     STEP,
     TERMINATED,
+    TO,
     action_list,
     append_sample,
     has_next,
@@ -70,8 +73,9 @@ from kernelrl.stores.units import mapped
 
 __all__ = ["STILL", "Incremental"]
 
-STILL = 2e-8  # a value that has moved by less is not passed on; 2·H·STILL is below 1e-6 for the usual horizons
-FAINT = 1e-15  # a change of T by less is not made
+STILL = 2e-8  # smaller changes of a value are not passed on; 2·H·STILL is below 1e-6 for usual horizons
+MOVED, ORPHANS = range(2)  # of `queues`
+FAINT = 1e-15  # smaller changes of T are not made
 
 
 # ---------------------------------------------------------------------------------------------------- adding samples
@@ -87,7 +91,7 @@ def entry_list(settings, h, a):
 
 @inner
 def fill_entry(plan, settings, e, u, h, a, sums):
-    """C and T of a new entry at slot `e` for the pair (u, a) of step `h`, from the samples in S; `sums` is scratch."""
+    """Compute C and T of a new entry, slot `e`, for the pair (u, a) of step `h`, from S; `sums` is scratch."""
     _, k = entry_list(settings, h, a)
     C = row_sums_at(settings, plan.S, action_list(settings, h, a), u, plan.G, sums)
     plan.C[k, e // WIDTH, e % WIDTH] = C
@@ -110,7 +114,7 @@ def claims_of(plan, r, a):
 
 @inner
 def add_next_state(plan, settings, v, h, sums):
-    """Make `v`, reached from step `h`, a point of Y with values at the cap, and return its slot."""
+    """Add `v`, reached from step `h`, to Y with values at the cap, and return its slot."""
     H = settings.horizon
     y = add_point(plan.Y, pool(settings, h + 1), v)
     chunk, place = y // WIDTH, y % WIDTH
@@ -132,7 +136,7 @@ def add_next_state(plan, settings, v, h, sums):
 
 @inner
 def arrival(plan, u, h):
-    """The slot in Y of the last sample's next state, if that is where `u` of step `h` is, as it usually is; else -1."""
+    """The slot in Y of the last sample's next state if `u` of step `h` is that state, as usual; else -1."""
     y = plan.clock[ARRIVAL]
     if y < 0 or plan.clock[ARRIVAL_STEP] != h:
         return -1
@@ -144,10 +148,10 @@ def arrival(plan, u, h):
 
 @inner
 def add_sample(plan, settings, samples, t):
-    """Take sample number `t` into the plan's data."""
+    """Add sample number `t` to the plan's data."""
     H = settings.horizon
     h, a = samples.labels[STEP, t], samples.labels[ACTION, t]
-    u, v = samples.states[0, t], samples.states[1, t]
+    u, v = samples.states[FROM, t], samples.states[TO, t]
     terminated = samples.labels[TERMINATED, t] != 0
     alive = has_next(settings, h, terminated)
     rows = plan.G.shape[0]
@@ -182,7 +186,7 @@ def add_sample(plan, settings, samples, t):
 
 @inner
 def touch_all(touched):
-    """The bonus of every entry has changed."""
+    """Set all flags: the bonus of every entry has changed."""
     for r in range(touched.shape[0]):
         for chunk in range(touched.shape[1]):
             touched[r, chunk] = True
@@ -193,7 +197,7 @@ def touch_all(touched):
 
 @inner
 def moved(Y, which, V, P, fresh, queue):
-    """Put into `queue` the slots of list `which` where `V` and `P` (chunks, WIDTH) differ; return how many."""
+    """Write the slots of list `which` where `V` and `P` (chunks, WIDTH) differ into `queue`; return how many."""
     count = 0
     for i in range(all_chunks(Y, which)):
         chunk = found(Y, i)
@@ -208,19 +212,19 @@ def moved(Y, which, V, P, fresh, queue):
 
 @inner
 def pass_on(plan, settings, samples, h, number):
-    """Carry the changes of V_{h+1} at the `number` next states in the first queue into T of the entries of step `h`.
+    """Pass the changes of V_{h+1} at the `number` next states in queue MOVED on to T of the entries of step `h`.
 
-    A change goes to the entries near the sample that the next state belongs to. Changes of samples at one place, such
-    as a start state, are carried together: `changes` holds them by action until a sample elsewhere comes up.
+    A change goes to the entries near the sample that the next state belongs to. Changes of samples at the same state,
+    such as a start state, are passed on together: `changes` sums them by action until a sample at another state comes.
     """
     r = row(settings, h)
     V, P = plan.V[row(settings, h + 1)], plan.P[row(settings, h + 1)]
     changes = plan.scratch[1, : settings.actions]
     for a in range(settings.actions):
         changes[a] = 0.0
-    place = -1  # number of the sample whose place `changes` is for
+    place = -1  # number of the sample whose state `changes` belongs to
     for i in range(number):
-        y = plan.queues[0, i]
+        y = plan.queues[MOVED, i]
         s = plan.sample[y // WIDTH, y % WIDTH]
         t = plan.number[s // WIDTH, s % WIDTH]
         if place >= 0 and not same_place(samples, t, place):
@@ -238,14 +242,14 @@ def pass_on(plan, settings, samples, h, number):
 def same_place(samples, t, other):
     """Whether two samples have the same state."""
     for j in range(samples.states.shape[2]):
-        if samples.states[0, t, j] != samples.states[0, other, j]:
+        if samples.states[FROM, t, j] != samples.states[FROM, other, j]:
             return False
     return True
 
 
 @inner
 def carry(plan, settings, samples, t, h, changes):
-    """Add each action's change (A,) of G at the place of sample `t` to T of the entries of step `h`, and reset it."""
+    """Add each action's change (A,) of G at the state of sample `t` to T of the entries of step `h`, and reset it."""
     r = row(settings, h)
     E = plan.S if settings.interpolate else plan.Y
     for a in range(settings.actions):
@@ -256,7 +260,7 @@ def carry(plan, settings, samples, t, h, changes):
         faint = fades_at(settings.kernel, FAINT / abs(change)) / math.sqrt(settings.inverse_sigma2)
         radius = min(settings.reach, faint)
         which, k = entry_list(settings, h, a)
-        add_change(settings, E, which, samples.states[0, t], change, radius, plan.T[k, r], plan.touched[r])
+        add_change(settings, E, which, samples.states[FROM, t], change, radius, plan.T[k, r], plan.touched[r])
 
 
 @inner
@@ -274,7 +278,7 @@ def best_of_actions(Y, which, R, Q, r, V, fresh):
 
 @inner
 def moved_cones(S, which, R, Q, height, touched, queue):
-    """Put into `queue` the slots of list `which` where min(R, Q̃) is not `height`; return how many."""
+    """Write the slots of list `which` where min(R, Q̃) is not `height` into `queue`; return how many."""
     count = 0
     for i in range(all_chunks(S, which)):
         chunk = found(S, i)
@@ -293,19 +297,19 @@ def move_cones(plan, settings, h, a):
     R, L, space = np.float64(settings.horizon - h), settings.lipschitz[h], settings.space
     which, there, claims = action_list(settings, h, a), pool(settings, h), claims_of(plan, r, a)
     Q, fresh, u = plan.Q[0, r], plan.fresh[r], plan.scratch[0, : S.points.shape[1]]
-    count = moved_cones(S, which, R, Q, claims.height, plan.touched[r], queues[0])
+    count = moved_cones(S, which, R, Q, claims.height, plan.touched[r], queues[MOVED])
     orphans = 0
     for i in range(count):
-        s = queues[0, i]
+        s = queues[MOVED, i]
         height = min(R, Q[s // WIDTH, s % WIDTH])
         if height < claims.height[s // WIDTH, s % WIDTH]:
             sink(claims, s, height, fresh)
         else:
-            orphans = rise(claims, s, height, R, queues[1], orphans)
+            orphans = rise(claims, s, height, R, queues[ORPHANS], orphans)
     if orphans > 0:
         forget_slack(S, which, claims.slack)
     for i in range(count):
-        s = queues[0, i]
+        s = queues[MOVED, i]
         height, y = claims.height[s // WIDTH, s % WIDTH], plan.tip[s // WIDTH, s % WIDTH]
         # A cone that is not the lowest at its own tip is nowhere the lowest, by the triangle inequality.
         beaten = y >= 0 and claims.owner[y // WIDTH, y % WIDTH] != s and claims.M[y // WIDTH, y % WIDTH] <= height
@@ -313,7 +317,7 @@ def move_cones(plan, settings, h, a):
             point_at(S, s, u)
             search(Y, space, there, u, s, L, R, claims, fresh)
     for i in range(orphans):
-        y = queues[1, i]
+        y = queues[ORPHANS, i]
         point_at(Y, y, u)
         best, slot = lowest_cone(S, space, which, u, claims.height, L, R)
         claim(claims, y, slot, best)
@@ -322,14 +326,14 @@ def move_cones(plan, settings, h, a):
 
 @inner
 def copy_flags(Y, which, touched, fresh):
-    """Without interpolation V follows Q̃ of the same point."""
+    """Without interpolation V depends on Q̃ of the same point: copy its flags."""
     for i in range(all_chunks(Y, which)):
         fresh[found(Y, i)] |= touched[found(Y, i)]
 
 
 @inner
 def clear_flags(E, which, touched):
-    """Take the flags of list `which` back."""
+    """Reset the flags of list `which`."""
     for i in range(all_chunks(E, which)):
         touched[found(E, i)] = False
 
@@ -341,7 +345,8 @@ def go_back(plan, settings, samples, h):
     r, R = row(settings, h), np.float64(settings.horizon - h)
     if h + 1 < settings.horizon:
         above = row(settings, h + 1)
-        number = moved(plan.Y, pool(settings, h + 1), plan.V[above], plan.P[above], plan.fresh[above], plan.queues[0])
+        queue, V, P, fresh = plan.queues[MOVED], plan.V[above], plan.P[above], plan.fresh[above]
+        number = moved(plan.Y, pool(settings, h + 1), V, P, fresh, queue)
         pass_on(plan, settings, samples, h, number)
     E = plan.S if settings.interpolate else plan.Y
     for a in range(A):
@@ -364,9 +369,9 @@ def go_back(plan, settings, samples, h):
 
 @renew.implement(Incremental)
 def renew_incremental(plan, settings, store):
-    for t in range(plan.clock[PLANNED], store.number[0]):
+    for t in range(plan.clock[PLANNED], store.number[LOGGED]):
         add_sample(plan, settings, store, t)
-    plan.clock[PLANNED] = store.number[0]
+    plan.clock[PLANNED] = store.number[LOGGED]
     plan.clock[PLANS] += 1
     for h in range(settings.horizon - 1, -1, -1):
         go_back(plan, settings, store, h)
@@ -384,9 +389,9 @@ def receive_incremental(plan, settings, store, x, action, reward, y, h, terminat
 def incremental_has_doubled(plan, settings, store, x, h, a):
     C, _ = sums_at(settings, plan.S, action_list(settings, h, a), x, plan.G[0])
     now = C
-    for t in range(plan.clock[PLANNED], store.number[0]):
+    for t in range(plan.clock[PLANNED], store.number[LOGGED]):
         if store.labels[ACTION, t] == a and pool(settings, store.labels[STEP, t]) == pool(settings, h):
-            now += weight_between(settings, x, store.states[0, t], plan.S.buffer)
+            now += weight_between(settings, x, store.states[FROM, t], plan.S.buffer)
     return now >= 2.0 * C
 
 
@@ -398,7 +403,7 @@ def incremental_q(plan, settings, store, side, x, h, q):
         return
     L, heights, lowest = settings.lipschitz[h], plan.Q[0, r], plan.lowest[r]
     for a in range(settings.actions):
-        # The near ones first, so that most of the others are ruled out unseen.
+        # The nearby cones first: their result excludes most of the others without a search.
         which = action_list(settings, h, a)
         best = cones_at(plan.S, settings.space, which, x, heights, lowest, L, 0.1 * settings.reach, math.inf)
         q[a] = cones_at(plan.S, settings.space, which, x, heights, lowest, L, math.inf, best)

@@ -1,7 +1,7 @@
-"""What the kernel algorithms ask of a plan: verbs dispatched on its class.
+"""The interface of a plan: verbs dispatched on its class.
 
-A plan belongs to settings and to a store. What is received waits until the plan is renewed, since what is read is what
-was planned. States are embedded.
+A plan belongs to settings and to a store. Received transitions wait until the plan is renewed: read-outs are those of
+the last plan. States are embedded.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ PLANS = 0  # plan.clock[PLANS] is the number of plans made
 
 
 class Planned(NamedTuple):
-    """A plan with its settings and its store, apart from any agent's own."""
+    """A plan with its settings and its store, separate from the agent's own."""
 
     plan: Any
     settings: Any
@@ -36,7 +36,7 @@ def grown(plan, settings, store):
 
 @generic
 def for_settings(plan, settings, new):
-    """The plan to go on with under other settings; `new()` makes one with no data in it (plain Python)."""
+    """The plan to continue with under other settings; `new()` makes one without data (plain Python)."""
     return plan
 
 
@@ -47,12 +47,12 @@ def receive(plan, settings, store, x, action, reward, y, h, terminated):
 
 @generic(required=True)
 def renew(plan, settings, store):
-    """Plan on all that was received."""
+    """Plan on all received transitions."""
 
 
 @generic(required=True)
 def has_doubled(plan, settings, store, x, h, a):
-    """Whether C of the newest transition's pair (x, a) is at least twice what it is in the last plan."""
+    """Whether C of the newest transition's pair (x, a) is at least twice its value in the last plan."""
 
 
 @generic(required=True)
@@ -72,10 +72,10 @@ def bonuses_at(plan, settings, store, x, h, out):
 
 @generic
 def check_plan(plan, settings, store, where):
-    """Raise an error if plan and store out of a file do not fit together (plain Python)."""
+    """Raise an error if a plan and a store from a file do not fit together (plain Python)."""
 
 
 @generic
 def complete_plan(plan, settings, store):
-    """(plan, store) out of a file, with what is not saved (plain Python)."""
+    """(plan, store) from a file, completed by what is not saved (plain Python)."""
     return plan, store

@@ -1,4 +1,4 @@
-"""Plans apart from an agent's own, for Python: made on a side, and read at many states in one call."""
+"""Separate plans for Python: made on a given side, and read at many states in one call."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def plan_in_one_go(planned, side):
 
 
 def plan_merged(plan, settings, store, side):
-    """A plan on representative states; all three must be copies of their own, since pending samples are taken in."""
+    """A plan on representative states; all three must be copies, since pending samples are added to them."""
     planned = Planned(plan, settings, store)
     plan_in_one_go(hand_over(planned), side)
     return planned
@@ -29,7 +29,7 @@ def plan_merged(plan, settings, store, side):
 
 @compiled
 def fill_q(planned, side, states, h, u, out):
-    """Q_h on that side at `states` (n, d), not embedded yet, into `out` (n, A); `u` (d,) is scratch."""
+    """Write Q_h on that side at raw `states` (n, d) into `out` (n, A); `u` (d,) is scratch."""
     for i in range(states.shape[0]):
         embed(planned.settings.space, states[i], u)
         q_at(planned.plan, planned.settings, planned.store, side, u, h, out[i])

@@ -2,5 +2,5 @@
 
 __all__ = ["DOUBLING", "EACH_EPISODE", "EACH_STEP", "REPLAN"]
 
-REPLAN = ("episode", "step", "doubling")  # as users say it; the numbers below are what compiled code compares
+REPLAN = ("episode", "step", "doubling")  # as users write it; compiled code compares the numbers below
 EACH_EPISODE, EACH_STEP, DOUBLING = range(len(REPLAN))

@@ -5,8 +5,8 @@
     DEPLOYED   r̂ + P̂V                 ·                 never
     LOWER      r̂ + P̂V - B'            max(0, ·)         max_s [Q̃(x_s) - L_h·ρ(x, x_s)]
 
-UPPER is what an agent explores with, DEPLOYED the policy to deploy, LOWER what is certain. A side is a NamedTuple
-without fields: a type and nothing else. What it does is resolved while compiling.
+UPPER is for exploration, DEPLOYED for the deployed policy, LOWER for certificates. A side is a NamedTuple without
+fields, only a type: its functions are resolved while compiling.
 """
 
 import math
@@ -28,7 +28,7 @@ class Upper(NamedTuple):
 
 
 class Deployed(NamedTuple):
-    """Neither: the defaults below."""
+    """No bonus and no bounds: the defaults below."""
 
 
 class Lower(NamedTuple):
@@ -78,13 +78,13 @@ def no_cone(side):
 
 @generic
 def cone(side, best, height, rise):
-    """Q after one more target of that height, seen from a distance ρ with L·ρ = `rise`."""
+    """Q after one more target of that height, at a distance ρ with L·ρ = `rise`."""
     return best
 
 
 @generic
 def upright(side, height):
-    """Heights as lowest cones are searched for; turns them back, too."""
+    """A height turned so that the lowest cone is wanted on every side; also turns it back."""
     return height
 
 

@@ -1,13 +1,13 @@
-"""Plans on representative states (paper, section 6): Kernel-UCBVI's own, the policy to deploy, and lower bounds.
+"""Plans on representative states (paper, section 6): Kernel-UCBVI's own plan, the deployed policy, and lower bounds.
 
-Over all representatives u, with the estimates of `kernelrl.stores.merged`,
+For all representatives u, with the estimates of `kernelrl.stores.merged`,
 
     W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y)                        looked up
     T_h(u, a) = Σ_v w(u, v)·W_h(v, a)                                      smoothed
     Q̃_h(u, a) = T_h(u, a)/C(u, a) (± B_h(u, a))
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
 
-Samples that come after a plan wait in `pending` until the next one.
+Samples that arrive after a plan wait in `pending` until the next one.
 """
 
 import math
@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
-from kernelrl.geometry.representatives import copy_place, find, find_or_add, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, copy_place, find, find_or_add, list_of, square_to
 from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows, require
 from kernelrl.jit.rows import COLUMNS
@@ -39,6 +39,10 @@ from kernelrl.planning.interface import (
 from kernelrl.planning.sides import UPPER, clip, cone, highest, interpolates, no_cone, target, targets
 from kernelrl.stores.merged import (
     JOINED,
+    SUM_C,
+    SUM_D,
+    SUM_T,
+    SUM_W2,
     add_transition,
     after_samples,
     bonus_of,
@@ -65,7 +69,7 @@ class Smoothed(NamedTuple):
 
     groups: Annotated[Groups, SCRATCH]
     flat: Annotated[Flat, SCRATCH]  # transitions of the pool, where one pool serves all steps
-    # PLANS made; PLANNED: representatives in the last one; PENDING: samples after it
+    # PLANS made; PLANNED: representatives in the last plan; PENDING: samples after it
     clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", counts="waiting"))]
     # STATE, ACTION, NEXT, STEP, SEEN and ENDED of samples after the last plan
     pending: Annotated[
@@ -79,7 +83,7 @@ class Smoothed(NamedTuple):
             Field("waiting", most=1),
         ),
     ]
-    # in the environment's units
+    # their rewards, in the environment's units
     pending_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
     W: Annotated[np.ndarray, Field("H U Columns")]
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
@@ -90,7 +94,7 @@ class Smoothed(NamedTuple):
 
 
 def new_smoothed(settings, merged):
-    """No plan yet, for these data."""
+    """An empty plan for this store."""
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
     check_memory((H, U, columns))
     return Smoothed(
@@ -110,7 +114,7 @@ def check_smoothed(plan, settings, merged, where):
 @complete_plan.implement_plain(Smoothed)
 def complete_smoothed(plan, settings, merged):
     reps, (U, columns) = merged.reps, plan.W.shape[1:]
-    groups = grow_groups(new_groups(U, columns), U, reps.weights, int(reps.number[0]), 2 * settings.horizon)
+    groups = grow_groups(new_groups(U, columns), U, reps.weights, int(reps.number[KNOWN]), 2 * settings.horizon)
     flat = grow_flat(new_flat(), U, merged.transitions) if settings.stationary else new_flat()
     return plan._replace(groups=groups, flat=flat), merged
 
@@ -121,7 +125,7 @@ def smoothed_room(plan, settings, store):
     entries = store.transitions.pair.size if settings.stationary else 0
     if plan.groups.member.shape[0] < store.reps.following.size or plan.flat.pair.size < entries:
         return False
-    if not group_room(plan.groups, store.reps.weights, store.reps.number[0], 2 * H):
+    if not group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H):
         return False
     return merged_room(store, H, waiting) and plan.pending_reward.size >= H + waiting
 
@@ -132,7 +136,7 @@ def grow_smoothed(plan, settings, merged):
     merged = grow_merged(merged, settings, H, waiting)
     U, samples = capacity_of(merged.reps), max(plan.pending_reward.size, more(H + waiting))
     plan = plan._replace(
-        groups=grow_groups(plan.groups, U, merged.reps.weights, int(merged.reps.number[0]), 2 * H),
+        groups=grow_groups(plan.groups, U, merged.reps.weights, int(merged.reps.number[KNOWN]), 2 * H),
         flat=grow_flat(plan.flat, U, merged.transitions) if settings.stationary else plan.flat,
         pending=lengthen(plan.pending, samples, 1),
         pending_reward=lengthen(plan.pending_reward, samples, 0),
@@ -164,14 +168,14 @@ def receive_smoothed(plan, settings, store, x, action, reward, y, h, terminated)
     plan.clock[PENDING] = t + 1
     pending[STATE, t], pending[ACTION, t], pending[STEP, t] = u, action, h
     pending[NEXT, t] = v if has_next(settings, h, terminated) else -1
-    pending[SEEN, t] = store.reps.number[0]
+    pending[SEEN, t] = store.reps.number[KNOWN]
     pending[ENDED, t] = terminated
     plan.pending_reward[t] = reward
 
 
 @inner
 def take_in(plan, settings, merged):
-    """Count the pending samples, and let the new representatives join, in the order in which they came."""
+    """Count the pending samples, and let new representatives join, in their order of arrival."""
     pending = plan.pending
     for t in range(plan.clock[PENDING]):
         for u in range(merged.clock[JOINED], pending[SEEN, t]):
@@ -180,7 +184,7 @@ def take_in(plan, settings, merged):
             settings, merged, pending[STEP, t], pending[STATE, t], pending[ACTION, t], plan.pending_reward[t],
             pending[NEXT, t], pending[ENDED, t] != 0,
         )  # fmt: skip
-    for u in range(merged.clock[JOINED], merged.reps.number[0]):
+    for u in range(merged.clock[JOINED], merged.reps.number[KNOWN]):
         join(settings, merged, u)
     plan.clock[PENDING] = 0
 
@@ -194,7 +198,7 @@ def renew_smoothed(plan, settings, store):
 
 @prepare.implement(Smoothed)
 def prepare_smoothed(plan, settings, store):
-    U = store.reps.number[0]
+    U = store.reps.number[KNOWN]
     plan.clock[PLANNED] = U
     renew_groups(plan.groups, store.reps.weights, U, settings.inverse_sigma2)
     if settings.stationary:
@@ -261,7 +265,7 @@ def smoothed_values(plan, settings, store, side, h):
 
 @inner
 def interpolated_values(plan, settings, merged, side, h):
-    """V_h from the cones that reach below the cap; those are in the lists of neighbours."""
+    """V_h from the cones that lie below the cap; these are in the lists of neighbours."""
     near, N, L = merged.reps.cones, merged.N[pool(settings, h)], settings.lipschitz[h]
     Q, q, U = plan.Q[h], plan.q[: settings.actions], plan.clock[PLANNED]
     for u in range(U):
@@ -298,14 +302,14 @@ def smoothed_has_doubled(plan, settings, store, x, h, a):
 
 @inner
 def find_counts(plan, settings, merged, x, h):
-    """C(x, ·) into row 0 of `merged.sums`; the representative of `x`, if it was planned, else -1.
+    """Write C(x, ·) into `merged.sums`; return the representative of `x` if it was planned, else -1.
 
-    A state that is near a representative not planned yet reads as that one, so `x` may move.
+    If the representative of `x` has not been planned yet, `x` is moved to it.
     """
     p, u = pool(settings, h), find(merged.reps, settings.space, x)
     if 0 <= u < plan.clock[PLANNED]:
         for a in range(settings.actions):
-            merged.sums[0, a] = merged.C[p, u, a]
+            merged.sums[SUM_C, a] = merged.C[p, u, a]
         return u
     if u >= 0:
         copy_place(merged.reps, u, x)
@@ -323,7 +327,7 @@ def smoothed_q(plan, settings, store, side, x, h, q):
         if u >= 0:
             q[a] = plan.Q[h, u, a]
         else:
-            q[a] = target(side, settings.bonus, h, sums[1, a], sums[0, a], sums[2, a], sums[3, a])
+            q[a] = target(side, settings.bonus, h, sums[SUM_T, a], sums[SUM_C, a], sums[SUM_D, a], sums[SUM_W2, a])
 
 
 @inner
@@ -343,11 +347,11 @@ def interpolated_q(plan, settings, merged, side, x, h, q):
 def smoothed_counts(plan, settings, store, x, h, out):
     find_counts(plan, settings, store, x, h)
     for a in range(out.size):
-        out[a] = store.sums[0, a]
+        out[a] = store.sums[SUM_C, a]
 
 
 @bonuses_at.implement(Smoothed)
 def smoothed_bonuses(plan, settings, store, x, h, out):
     u = find_counts(plan, settings, store, x, h)
     for a in range(out.size):
-        out[a] = bonus_of(settings, store, h, u, a, store.sums[0, a])
+        out[a] = bonus_of(settings, store, h, u, a, store.sums[SUM_C, a])

@@ -1,7 +1,7 @@
 """Reports of experiments: summary statistics, figures, and one HTML page.
 
-`write_report(DIR)` is what `kernelrl report DIR` does. Data flow from `summary` (reads the store) over `statistics` to
-`figures` (matplotlib, for papers and printers), `charts` and `maps` (for the page) and `page`.
+`write_report(DIR)` does what `kernelrl report DIR` does. Data flow from `summary` (reads the store) through
+`statistics` to `figures` (matplotlib, for papers and printers), `charts` and `maps` (for the page) and `page`.
 """
 
 from kernelrl.reporting.page import report_of, write_report

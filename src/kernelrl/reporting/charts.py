@@ -1,7 +1,7 @@
 """What the page draws with plotly.js: curves as its traces and layouts, maps as arrays that the page's script reads.
 
-Arrays are base64 of little-endian numbers, which plotly.js reads by itself (`bdata`) and the page's script too. Maps
-are 16-bit: 0 … 65534 stands for the range from `low` to `high`, 65535 for no state there.
+Arrays are base64 of little-endian numbers, which plotly.js (`bdata`) and the page's script can read. Maps have 16 bits
+per entry: 0 … 65534 for the range from `low` to `high`, 65535 where there is no state.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def traces_of(summary: Summary, what: Any, above: float = -np.inf) -> list[dict[
     for i, c in enumerate(summary.curves):
         at, style = thinned(c.episodes, POINTS), line_of(i)
         mean, low, high = (np.where(curve > above, curve, np.nan) for curve in mean_with_interval(what(c)[:, at]))
-        if above > -np.inf:  # a band that reaches below 0 ends at the lower edge, not in a gap
+        if above > -np.inf:  # a band that reaches below 0 ends at the lower edge, without a gap
             low = np.where(np.isnan(low), np.nanmin(mean) / 10 if np.isfinite(mean).any() else np.nan, low)
         name, x = html.escape(c.label), numbers(at + 1, "<i4")
         shared = {"x": x, "legendgroup": str(i), "type": "scatter", "mode": "lines"}
@@ -71,7 +71,7 @@ def chart(traces: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) ->
     layout = {
         "xaxis": {**axis, **power, "hoverformat": ",d", "title": {"text": "episodes"}, **x},
         "yaxis": {**axis, **power, "hoverformat": ",.4~g", **y},
-        "showlegend": False,  # the page has its own, which takes no room from a small chart
+        "showlegend": False,  # the page has its own legend, outside the chart
         "hovermode": "x unified",
     }
     return {"data": traces, "layout": layout}

@@ -1,7 +1,7 @@
-"""Writing figures to files, on two cores where there are two.
+"""Writing figures to files, on two cores if there are two.
 
-Drawing takes longer than all else in a report. Half of the figures are sent to a second process, which runs this file
-as a script: it imports matplotlib and nothing of this package, so that it is quick to start.
+Drawing takes longer than everything else in a report. Half of the figures are sent to a second process, which runs this
+file as a script: it imports only matplotlib and nothing of this package, so it starts quickly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = paths_of(stem)
     with matplotlib.rc_context(STYLE):
         figure.draw_without_rendering()
-        figure.set_layout_engine(None)  # the layout is done; it would take as long again for each format
+        figure.set_layout_engine(None)  # the layout is done; it would be computed again for each format
         for path in paths:
             metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(path.suffix[1:])
             figure.savefig(path, metadata=metadata)
@@ -47,7 +47,7 @@ def save_all(figures: dict[str, Figure], out: Path) -> dict[str, list[Path]]:
     for name in figures:
         if name not in elsewhere:
             save(figures[name], stems[name])
-    if process is None or process.wait() != 0:  # whatever was wrong shows again here
+    if process is None or process.wait() != 0:  # an error will show again here
         for name in elsewhere:
             save(figures[name], stems[name])
     return {name: paths_of(stem) for name, stem in stems.items()}
@@ -59,7 +59,7 @@ def paths_of(stem: Path) -> list[Path]:
 
 
 def start(work: list[tuple[Figure, Path]]) -> subprocess.Popen[bytes] | None:
-    """A process that saves these figures, or None where there is none to be had."""
+    """A process that saves these figures, or None if none can be started."""
     try:
         content = pickle.dumps(work)
         process = subprocess.Popen(

@@ -26,7 +26,7 @@ POINTS = 400  # of a curve
 
 
 def plain(label: str) -> str:
-    """A label as matplotlib shows it as it is: no mathematics, not hidden from the legend."""
+    """A label in a form that matplotlib shows unchanged: not as mathematics, and not hidden from the legend."""
     label = label.replace("\\", "\\\\").replace("$", r"\$")
     return f" {label}" if label.startswith("_") else label
 
@@ -110,7 +110,7 @@ def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_l
 def draw_labels(
     axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({})
 ) -> None:
-    """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` is what to call them."""
+    """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` are their names."""
     for i, c in enumerate(curves):
         at = thinned(c.episodes, POINTS)
         draw_curve(axes, i, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
@@ -134,7 +134,7 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def draw_total_reward(summary: Summary) -> Figure:
-    """Total reward against episodes, as the paper has it."""
+    """Total reward against episodes, as in the paper."""
     figure, axes = new_axes()
     draw_labels(axes, summary.curves, lambda c: c.returns.cumsum(axis=1))
     if summary.optimal is not None:
@@ -270,5 +270,5 @@ def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, high
 
 
 def action_colours(actions: int) -> list[str]:
-    """A colour an action; they repeat after eight."""
+    """One colour per action; they repeat after eight."""
     return [ACTION_COLOURS[a % len(ACTION_COLOURS)] for a in range(actions)]

@@ -1,11 +1,11 @@
-"""What agents knew, read on a grid of a two-dimensional state space at some steps and after some episodes.
+"""What agents knew: read-outs on a grid of a two-dimensional state space, at some steps and after some episodes.
 
     value    the optimistic V_h
     count    Σ_a C_h(x, a), the generalized counts of all actions together
     bonus    B_h(x, a) of the action with the largest optimistic Q_h
     policy   the action of the policy to deploy
 
-and for agents that divide the space themselves the leaves of each step and action.
+and, for agents that partition the space, the leaves of each step and action.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Maps:
 
     @property
     def highest_q(self) -> float:
-        """The largest Q of a leaf, H at least: Q as agents use it to choose is not clipped."""
+        """The largest Q of a leaf, but at least H: the Q by which agents choose is not clipped."""
         return max([float(self.horizon), *(float(leaves.q.max()) for leaves in self.leaves.values())])
 
 
@@ -148,16 +148,16 @@ def read_label(c: Curves, file: str, plane: Plane, most_steps: int) -> Maps:
 
 
 def load_agent(run: Any, path: Path) -> Any:
-    """The agent of a snapshot; reading the run's last agent first imports a class of the user's own."""
+    """The agent of a snapshot; reading the run's last agent first imports a user's own class."""
     try:
-        return load(path, trust=True)  # as the experiment's own files are
+        return load(path, trust=True)  # like the experiment's other files
     except ValueError:
         run.agent()
         return load(path, trust=True)
 
 
 def spread(n: int, most: int) -> list[int]:
-    """At most `most` of 0 … n-1, evenly, the first and the last among them."""
+    """At most `most` of 0 … n-1, evenly spaced, including the first and the last."""
     return [int(i) for i in np.unique(np.linspace(0, n - 1, min(n, most)).round())] if n else []
 
 

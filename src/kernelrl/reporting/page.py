@@ -1,7 +1,7 @@
 """The report: one HTML page that needs no network, and the figures beside it.
 
-On a screen the curves and maps are plotly.js charts; on paper, and where scripts are off, the page shows matplotlib's
-figures in their place.
+On a screen the curves and maps are plotly.js charts; on paper, and where scripts are off, the page shows matplotlib
+figures instead.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def header(summary: Summary) -> str:
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
     facts = [summary.environment, f"{summary.experiment['episodes']:,} episodes", count]
     if summary.optimal is not None:
-        facts.append(f"optimal value {summary.optimal.start_value:.3f} an episode")
+        facts.append(f"optimal value {summary.optimal.start_value:.3f} per episode")
     return f'<h1>{escape(str(summary.experiment["name"]))}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
 
 
@@ -113,18 +113,18 @@ def notes(summary: Summary) -> str:
 
 
 def results(summary: Summary) -> str:
-    """The table, and which differences are beyond noise."""
+    """The table of results, and which differences are significant."""
     few = max(len(c.seeds) for c in summary.curves)
     text = (
         "Means over seeds, in brackets Student's 95 % intervals of the means. "
-        f"The deployed policy of each run was played for {EVALUATION_EPISODES:,} episodes that teach it nothing. "
+        f"The deployed policy of each run was played for {EVALUATION_EPISODES:,} episodes without learning. "
     )
     if few == 1:
         text = text.replace(", in brackets Student's 95 % intervals of the means", "; one seed gives no intervals")
     elif few < 5:
-        text += f"From {few} seeds intervals are wide, and hold for numbers that are roughly normal. "
+        text += f"With {few} seeds intervals are wide, and they hold for numbers that are roughly normal. "
     if summary.optimal is None:
-        text += f"{summary.no_optimal} Regret and the fraction of the ceiling are left out for that reason."
+        text += f"{summary.no_optimal} Therefore regret and the fraction of the ceiling are left out."
     table, differences = tables.results(summary), tables.differences(summary)
     return f"<p>{escape(text)}</p>{table}<h3>Which differences are beyond noise</h3>{differences}"
 
@@ -160,31 +160,31 @@ def regret_section(summary: Summary, files: dict[str, list[Path]]) -> str:
     if summary.optimal is None:
         return f"<p>{escape(summary.no_optimal)} There is no regret to show.</p>"
     caption = (
-        f"Episodes × {summary.optimal.start_value:.3f} (the optimal value) less the rewards collected, on linear and "
+        f"Episodes × {summary.optimal.start_value:.3f} (the optimal value) minus the rewards collected, on linear and "
         "on logarithmic axes. Mean over seeds, with Student's 95 % interval of the mean."
     )
     return curve(summary, ["regret", "regret-log"], "regret", caption, files) + tables.exponents(summary)
 
 
 def optimism_section(summary: Summary) -> list[tuple[str, str, str]]:
-    """How optimistic the monitored labels were; nothing where there are none."""
+    """How optimistic the monitored labels were; nothing if there are none."""
     if all(c.below is None for c in summary.curves):
         return []
     return [("optimism", "Optimism", f"<p>{escape(OPTIMISM)}</p>{tables.optimism(summary)}")]
 
 
 OPTIMISM = (
-    "Guarantees rest on values V that are never below the optimal V*; where they are, an agent may give up a good "
+    "Guarantees depend on values V that are never below the optimal V*; where V < V*, an agent may give up a good "
     "action for ever. The share of visited states with V < V* is the mean over seeds, the largest V* − V that of all "
-    "seeds, in the environment's units of reward; V* is computed to about 0.001. Monitored runs take more time to "
-    "learn the same."
+    "seeds, in the environment's units of reward; V* is computed to about 0.001. Monitored runs take longer, but learn "
+    "the same."
 )
 
 
 def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]]) -> str:
     """The maps with their controls, and the figures for paper."""
     if not maps:
-        return "<p>Maps are drawn for states in a box of two dimensions; this environment's are others.</p>"
+        return "<p>Maps are drawn only for states in a box of two dimensions.</p>"
     boxes = "".join(
         f'<figure id="map-figure-{name}"><h3>{title}</h3><div class="map" id="map-{name}"></div>'
         f"{tables.action_legend(summary, maps) if name == 'policy' else ''}</figure>"
@@ -192,8 +192,8 @@ def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]
     )
     seeds = sorted({m.seed for m in maps})
     seed = (
-        f"The maps are of one run each, seed {' or '.join(map(str, seeds))}. Steps count from 0. V, B and Q are in "
-        "the environment's units of reward; C and B are on logarithmic scales. In the grey there are no states."
+        f"Each map shows one run, seed {' or '.join(map(str, seeds))}. Steps count from 0. V, B and Q are in "
+        "the environment's units of reward; C and B are on logarithmic scales. Grey areas have no states."
     )
     pictures = "".join(
         f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">' for m in maps
@@ -236,7 +236,7 @@ def links(paths: list[Path]) -> str:
 
 
 def lines_of(experiment: dict[str, Any]) -> str:
-    """The experiment as JSON, a line an entry and a line an agent."""
+    """The experiment as JSON, one line per entry and one line per agent."""
     entries = []
     for key, value in experiment.items():
         if key == "agents":

@@ -1,4 +1,4 @@
-"""What a report says of numbers: pure functions of arrays.
+"""The statistics of a report: pure functions of arrays.
 
 Runs of one label with different seeds are independent; runs of different labels with the same seed share the episodes'
 seeds, so labels are compared by their differences seed by seed. With returns R_k, the value V* of the best policy and
@@ -56,7 +56,7 @@ def smoothed(returns: Floats, window: int) -> Floats:
 def fitted_exponent(curve: Floats) -> float:
     """The slope of log `curve` (K,) against log k over the last nine tenths of the episodes, NaN where there is none.
 
-    Episodes count by their distance on the logarithmic axis, so that the last of them do not decide alone.
+    Episodes are weighted by their distance on the logarithmic axis, so that the last ones do not dominate.
     """
     k = fitted_episodes(curve.size)
     k = k[curve[k - 1] > 0]
@@ -73,8 +73,8 @@ def fitted_episodes(K: int) -> npt.NDArray[np.int64]:
 def exponent_with_interval(curves: Floats) -> tuple[float, float, float]:
     """The mean over seeds of the exponents fitted to `curves` (n, K), each by itself, and Student's 95 % interval.
 
-    Fits of different seeds are independent, so that the t interval of their mean covers with few seeds, too, which
-    resampling the seeds does not. NaN where a seed has no exponent; no interval from one seed.
+    Fits of different seeds are independent, so the t interval of their mean has the right coverage even with few seeds,
+    unlike a bootstrap over seeds. NaN where a seed has no exponent; no interval for one seed.
     """
     exponents = np.array([fitted_exponent(curve) for curve in curves])
     mean, low, high = mean_with_interval(exponents[:, None])
@@ -84,11 +84,10 @@ def exponent_with_interval(curves: Floats) -> tuple[float, float, float]:
 def paired_p_value(first: Floats, second: Floats) -> float:
     """Two-sided p-value of two labels' numbers (n,), compared seed by seed; never 0; NaN from one seed.
 
-    It is that of the paired t test, which takes the differences D_i to be normal. Equal differences show that they are
-    not, for normal ones are equal with probability 0, and the test divides by their spread. What is left is that
-    without a difference between the labels each D_i is as likely as -D_i. Then all 2^n patterns of signs of the same
-    |D_i| are equally likely, and two of them, all positive and all negative, have a mean as far from 0 as the one
-    seen: p = 2/2^n. Of n equal differences nothing can be said beyond that; with five seeds or fewer it is above 5 %.
+    It is that of the paired t test, which assumes that the differences D_i are normal. If all are equal, they are not
+    normal, and the test would divide by zero. Then only signs are used: if the labels do not differ, D_i and -D_i are
+    equally likely, so all 2^n patterns of signs of the same |D_i| are equally likely. Two of them, all positive and all
+    negative, have a mean as far from 0 as the one seen: p = 2/2^n. With five seeds or fewer it is above 5 %.
     """
     difference = first - second
     n = difference.size
@@ -103,7 +102,7 @@ def paired_p_value(first: Floats, second: Floats) -> float:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Holm's correction: p-values (m,) that may be compared with the level of the whole family; NaN stays out of it."""
+    """Holm's correction: p-values (m,) to compare with the level of the whole family; NaN values are left out."""
     p = np.asarray(p_values, float)
     corrected = np.full(p.shape, np.nan)
     known = np.flatnonzero(~np.isnan(p))
@@ -114,7 +113,7 @@ def holm(p_values: Floats) -> Floats:
 
 
 def thinned(K: int, most: int) -> npt.NDArray[np.int64]:
-    """At most `most` episodes (from 0) to draw a curve of K by: half evenly, half evenly on a logarithmic axis."""
+    """At most `most` episodes (from 0) for drawing a curve of K: half evenly, half evenly on a logarithmic axis."""
     if most >= K:
         return np.arange(K)
     even = np.linspace(0, K - 1, most // 2).round()

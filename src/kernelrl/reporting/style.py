@@ -1,10 +1,10 @@
-"""Colours, dashes and markers by a label's place in the experiment: safe for colour-blind readers and on grey paper."""
+"""Colours, dashes and markers by a label's place in the experiment: distinct for colour-blind readers and in grey."""
 
 from typing import NamedTuple
 
 __all__ = ["ACTION_COLOURS", "OPTIMUM", "Line", "line_of"]
 
-# Okabe and Ito's colours, those that are hard to see on white last or left out.
+# Okabe and Ito's colours; those that are hard to see on white are last or left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # plotly's name and matplotlib's pattern, in line widths
 DASHES = (

@@ -1,6 +1,6 @@
 """From a store to the numbers of a report.
 
-A store is read by what `kernelrl.experiments.open_store` gives: `experiment` (a dict) and `runs()`, each run with
+A store is what `kernelrl.experiments.open_store` returns, with `experiment` (a dict) and `runs()`, each run with
 `label`, `seed`, `episodes`, `finished`, `path`, `history()`, `agent()` and `snapshots()`. A run that cannot be read is
 left out with a note that says why; the others are reported.
 """
@@ -33,7 +33,7 @@ EVALUATION_EPISODES = 1000
 EVALUATION_SEED = 0
 LEVEL = 0.05
 
-# What the table has a column for: name → whether it needs V*.
+# The columns of the table: name → whether it needs V*.
 MEASURES = {
     "total reward": False,
     "regret": True,
@@ -96,20 +96,20 @@ class Comparison:
 
     @property
     def beyond_noise(self) -> bool:
-        """Whether the difference is more than noise, at the level of 5 % for the whole report."""
+        """Whether the difference is significant, at the level of 5 % for the whole report."""
         return self.p_value < LEVEL
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All that a report says, but for the maps."""
+    """All numbers of a report, except the maps."""
 
     experiment: dict[str, Any]
     env: gym.Env[Any, Any] | None
     motion: Motion | None
     optimal: OptimalValues | None
     no_optimal: str
-    """Why there is no V*, a sentence."""
+    """A sentence that says why there is no V*."""
     curves: list[Curves]
     measures: dict[str, dict[str, Measure]]
     """By label and name of the measure."""
@@ -125,7 +125,7 @@ class Summary:
 
 
 def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Summary:
-    """Read a store and compute; `say` takes a word on what is being done."""
+    """Read a store and compute its summary; `say` takes messages about what is being done."""
     experiment = store.experiment
     notes: list[str] = []
     say("Reading the runs")
@@ -198,7 +198,7 @@ def optimal_values(env: gym.Env[Any, Any] | None, curves: list[Curves]) -> tuple
     if env is None:
         return None, "The environment cannot be made here, so its optimal value is not known."
     if motion_of(env) is None:
-        return None, "The optimal value of this environment is not known: it is computed for kernelrl's own only."
+        return None, "The optimal value of this environment is not known: it is computed only for kernelrl's own."
     optimal = solve(env)
     steps = {int(run.history()["steps"].max()) for c in curves for run in c.runs}
     if steps != {optimal.horizon}:
@@ -210,7 +210,7 @@ def optimal_values(env: gym.Env[Any, Any] | None, curves: list[Curves]) -> tuple
 
 
 def deployed_values(c: Curves, env: gym.Env[Any, Any] | None, notes: list[str]) -> Floats:
-    """The value of each seed's deployed policy, (n,); NaN where it cannot be had."""
+    """The value of each seed's deployed policy, (n,); NaN if it cannot be estimated."""
     values = np.full(len(c.runs), np.nan)
     for i, run in enumerate(c.runs):
         if env is None:

@@ -26,7 +26,7 @@ FORMAT = {
 
 
 def shown(name: str, value: float, size: float) -> str:
-    """A number as its column has it; `size` is the number that decides how many digits those beside it have."""
+    """A number in the format of its column; `size` is the number that determines how many digits are shown."""
     if math.isnan(value):
         return "–"
     size = abs(size)
@@ -42,7 +42,7 @@ def shown(name: str, value: float, size: float) -> str:
 
 
 def results(summary: Summary) -> str:
-    """A row a label, a column a measure."""
+    """One row per label, one column per measure."""
     names = [name for name in MEASURES if name in summary.measures[summary.curves[0].label]]
     head = "".join(f"<th>{name}</th>" for name in ("algorithm", *names, "seeds", "episodes"))
     rows = ""
@@ -81,20 +81,20 @@ def stroke(colour: str, width: float, dash: str) -> str:
 
 
 def differences(summary: Summary) -> str:
-    """For each compared measure a sentence and a square of all pairs."""
+    """For each compared measure a sentence and a table of all pairs."""
     if len(summary.curves) < 2:
         return "<p>There is only one algorithm, so there is nothing to compare.</p>"
     seeds = [c.seeds for c in summary.comparisons]
     tested = sum(not math.isnan(c.p_value) for c in summary.comparisons)
     text = (
-        "Labels are compared by their differences seed by seed (paired t test, two-sided, which takes the differences "
-        "to be roughly normal; where all are equal, by their signs alone), corrected by Holm's method for the "
-        f"{tested} tests of this page: the probability that even one of these statements is wrong is 5 % at most. "
+        "Labels are compared by their differences seed by seed (paired t test, two-sided, which assumes that the "
+        "differences are roughly normal; where all are equal, only by their signs), corrected by Holm's method for the "
+        f"{tested} tests of this page: the probability that any of these statements is wrong is at most 5 %. "
     )
     if not tested:
-        text = "Noise cannot be told from differences: that takes at least two common seeds of each pair of labels. "
+        text = "Differences cannot be told from noise: this needs at least two common seeds of each pair of labels. "
     elif min(seeds) < 5:
-        text += f"With {min(seeds)} common seeds only large differences can show; more seeds would tell more. "
+        text += f"With {min(seeds)} common seeds only large differences can be detected. "
     out = f"<p>{text}</p>"
     for measure in COMPARED:
         entries = [c for c in summary.comparisons if c.measure == measure and not math.isnan(c.p_value)]
@@ -117,7 +117,7 @@ def sentence(entries: list[Comparison]) -> str:
 
 
 def square(summary: Summary, measure: str) -> str:
-    """Row less column, with the corrected p-value."""
+    """Row minus column, with the corrected p-value."""
     by_pair = {(c.first, c.second): c for c in summary.comparisons if c.measure == measure}
     labels = [c.label for c in summary.curves]
     size = max((abs(c.difference) for c in by_pair.values() if not math.isnan(c.difference)), default=0.0)
@@ -131,7 +131,7 @@ def square(summary: Summary, measure: str) -> str:
 
 
 def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str, size: float) -> str:
-    """One entry of the square, whose largest is `size`."""
+    """One entry of the table of pairs, whose largest number is `size`."""
     if one == other:
         return "<td></td>"
     sign, c = (1, by_pair[one, other]) if (one, other) in by_pair else (-1, by_pair[other, one])
@@ -172,7 +172,7 @@ def exponents(summary: Summary) -> str:
     return (
         "<p>Fitted exponents: the slope of a seed's regret on logarithmic axes over the last nine tenths of the "
         "episodes, mean over seeds, in brackets Student's 95 % interval of that mean. An agent that learns nothing "
-        "has 1; the faster one learns, the lower it is.</p>"
+        "has 1; faster learning gives a lower exponent.</p>"
         '<div class="wide"><table id="table-exponents"><thead><tr><th>algorithm</th><th>exponent</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
@@ -194,7 +194,7 @@ def optimism(summary: Summary) -> str:
 
 
 def percent(share: float) -> str:
-    """A share, never 0 % for one that is more."""
+    """A share in percent; a positive one is never shown as 0 %."""
     return "&lt; 0.01 %" if 0 < share < 1e-4 else f"{100 * share:.2f} %"
 
 
@@ -210,7 +210,7 @@ def action_legend(summary: Summary, maps: list[Maps]) -> str:
 
 
 def hyper_parameters(summary: Summary) -> str:
-    """What each label's agent was made with, as its first run has it."""
+    """The hyper-parameters of each label's agent, from its first run."""
     rows = ""
     for i, c in enumerate(summary.curves):
         made = record(c.runs[0], "configuration")
@@ -221,7 +221,7 @@ def hyper_parameters(summary: Summary) -> str:
 
 
 def versions(summary: Summary) -> str:
-    """What the runs were made with, each different answer once, and what wrote this page."""
+    """The versions that the runs used, each once, and those that wrote this page."""
     here = {"python": platform.python_version()}
     here |= {name: metadata.version(name) for name in ("numpy", "scipy", "matplotlib", "plotly", "polars")}
     found: dict[str, set[str]] = {}
@@ -240,7 +240,7 @@ def versions(summary: Summary) -> str:
 
 
 def record(run: Any, key: str) -> dict[str, Any]:
-    """A table of the run's JSON file, empty where it has none."""
+    """A table of the run's JSON file, empty if it is not there."""
     try:
         content = json.loads((run.path / "run.json").read_text(encoding="utf-8"))[key]
         return dict(content)

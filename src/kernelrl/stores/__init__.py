@@ -1,1 +1,1 @@
-"""What is kept of the transitions seen: every sample, counts at representative states, counts in cells."""
+"""Stores of observed transitions: every sample, counts at representative states, or counts in cells."""

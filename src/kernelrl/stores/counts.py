@@ -1,13 +1,13 @@
-"""Counts of transitions between the cells of a grid, sparse: what is kept is what was visited.
+"""Sparse counts of transitions between the cells of a grid: only visited pairs take memory.
 
-For each pair (x, a) of a pool of data (all steps together, or one pool a step): the number of visits n, the sum of
-rewards, and how often each successor y followed. From them
+For each pair (x, a) of a pool of data (all steps together, or one pool per step) there are the number of visits n, the
+sum of rewards, and how often each successor y followed. From them
 
     r̂ = Σr/n,   P̂V = Σ_y n(y)·V(y)/n
 
-Successors lie in blocks of BLOCK places, chained. A place not in use repeats the block's first successor with n(y) = 0:
-it costs an addition of nothing, which is less than a branch that cannot be foreseen. A terminal successor is not
-stored but counted: its value is that of `units`. Rewards are summed raw and mapped to [0, 1] when they are used.
+Successors are stored in chained blocks of BLOCK places. An unused place repeats the block's first successor with
+n(y) = 0: adding zero costs less than a branch that is hard to predict. Terminal successors are only counted; `units`
+gives their value. Rewards are summed raw and mapped to [0, 1] when they are used.
 """
 
 import math
@@ -24,7 +24,9 @@ from kernelrl.stores.units import Units, mapped_sum
 
 __all__ = [
     "BLOCK",
+    "BLOCKS",
     "INVERSE",
+    "TRANSITIONS",
     "VISITS",
     "WIDTH",
     "CountSettings",
@@ -40,11 +42,12 @@ __all__ = [
 ]
 
 BLOCK = 8
-VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)
+VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)  # of `pairs`
+BLOCKS, TRANSITIONS = range(2)  # of `number`
 
 
 class CountSettings(NamedTuple):
-    """The hyper-parameters of the algorithms that count."""
+    """The hyper-parameters of the algorithms that keep counts."""
 
     horizon: int  # H
     actions: int  # A
@@ -57,23 +60,23 @@ class CountSettings(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was seen. A pair's number is (pool·X + x)·A + a."""
+    """The counts. A pair's number is (pool·X + x)·A + a."""
 
-    pairs: Annotated[np.ndarray, Field("Pairs 5")]  # n, sum of rewards (raw), 1/n, root/√n, terminations
+    pairs: Annotated[np.ndarray, Field("Pairs 5")]  # VISITS n, sum of REWARD (raw), INVERSE 1/n, WIDTH root/√n, ENDED
     # first block of successors, or -1
     first: Annotated[np.ndarray, Field("Pairs", np.int32, index="Blocks", none=True)]
     successor: Annotated[np.ndarray, Field("Blocks 8", np.uint32, index="X")]  # y
     times: Annotated[np.ndarray, Field("Blocks 8", least=0, fill=0)]  # n(y)
     # next block of the same pair, or -1
     following: Annotated[np.ndarray, Field("Blocks", np.int32, index="Blocks", none=True, fill=-1)]
-    number: Annotated[np.ndarray, Rows(Field("", counts="Blocks"), Field(""))]  # blocks in use; transitions
+    number: Annotated[np.ndarray, Rows(Field("", counts="Blocks"), Field(""))]  # BLOCKS in use; TRANSITIONS
     cells: Annotated[np.ndarray, Field("pools X", np.int32, index="X")]  # cells visited, in order of their first visit
     visited: Annotated[np.ndarray, Field("pools", np.int64, most="X")]  # how many
 
 
 @checks(Counts)
 def check_counts(where, counts):
-    """The cells listed are those with visits, each once."""
+    """The list of cells contains each visited cell exactly once."""
     require((counts.pairs[:, [VISITS, INVERSE, WIDTH, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative")
     pools, X = counts.cells.shape
     seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
@@ -105,8 +108,8 @@ def grow_counts(counts):
 
 @inner
 def blocks_left(counts):
-    """How many more successors surely fit."""
-    return counts.following.size - counts.number[0]
+    """How many more successors are certain to fit."""
+    return counts.following.size - counts.number[BLOCKS]
 
 
 @inner
@@ -123,9 +126,9 @@ def pair_of(counts, actions, pool, x, a):
 
 @inner
 def new_block(counts, y):
-    """Take a block into use whose first successor will be `y`."""
-    b = counts.number[0]
-    counts.number[0] = b + 1
+    """Start a new block whose first successor will be `y`."""
+    b = counts.number[BLOCKS]
+    counts.number[BLOCKS] = b + 1
     for j in range(BLOCK):
         counts.successor[b, j] = y
     return b
@@ -154,7 +157,7 @@ def tally(counts, first, i, y):
 
 @inner
 def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
-    """Take in one transition; `root` is that of the bonus. Return whether `y` is a new successor."""
+    """Add one transition; `root` is that of the bonus. Return whether `y` is a new successor."""
     p = pair_of(counts, actions, pool, x, a)
     pair = counts.pairs[p]
     if pair[VISITS] == 0.0:
@@ -171,7 +174,7 @@ def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
     pair[WIDTH] = root / math.sqrt(n)
     if terminated:
         pair[ENDED] += 1.0
-    counts.number[1] += 1
+    counts.number[TRANSITIONS] += 1
     return not terminated and tally(counts, counts.first, p, y)
 
 

@@ -1,14 +1,14 @@
-"""Kernel estimates (paper, section 3.2): weights, generalized counts, and weighted sums of what the samples say.
+"""Kernel estimates (paper, section 3.2): weights, generalized counts, and weighted sums over samples.
 
     w_s = ψ_σ((x,a), (x_s,a_s)),   C = β + Σ w_s,   r̂ + P̂V = T/C with T = Σ w_s·G_s and G_s = r_s + V(y_s)
 
-Sums run over lists of buckets, so only near chunks are touched: a weight beyond `settings.reach` is so small that all
-samples there could ever be would not change C in double precision.
+Sums run over lists of buckets, so only nearby chunks are read: weights beyond `settings.reach` are so small that no
+possible number of samples there would change C in double precision.
 
-Some bonuses need the moments D = Σw·ρ and W2 = Σw² besides; `moments` says whether to compute them.
+Some bonuses also need the moments D = Σw·ρ and W2 = Σw²; `moments` says whether to compute them.
 
-`E` stands for points at which C and T are kept, `S` for the samples; functions that change C or T of a chunk set its
-flag in `touched`, and `renew_targets` computes Q̃ = T/C + B where the flag is set.
+`E` stands for the points at which C and T are stored, `S` for the samples. Functions that change C or T of a chunk set
+its flag in `touched`, and `renew_targets` computes Q̃ = T/C + B where the flag is set.
 """
 
 import math
@@ -61,7 +61,7 @@ def weights_in(settings, buckets, chunk, u):
 
 @inner
 def sums_of_found(settings, S, first, last, count, u, G):
-    """Σw and Σw·G over found chunks `first` … `last`-1 of `count`; memory is asked for AHEAD chunks early."""
+    """Σw and Σw·G over found chunks `first` … `last`-1 of `count`; memory is requested AHEAD chunks early."""
     if is_plane(settings.space, u) and is_gaussian(settings.kernel):
         factor = -0.5 * settings.inverse_sigma2
         return plane_sums(S.points, S.chain, first, last, count, u[0], u[1], factor, G)
@@ -79,7 +79,7 @@ def sums_of_found(settings, S, first, last, count, u, G):
 
 @inner(fastmath=SUMS | {"contract"})
 def plane_sums(points, chain, first, last, count, x, y, factor, G):
-    """`sums_of_found` for the Gaussian kernel on the Euclidean plane: one pass, not three, and no calls."""
+    """`sums_of_found` for the Gaussian kernel on the Euclidean plane: one pass instead of three, and no calls."""
     C, T = 0.0, 0.0
     for i in range(first, last):
         chunk = chain[FOUND, i]
@@ -128,7 +128,7 @@ def moments_of_found(settings, S, first, last, u):
     for i in range(first, last):
         chunk = found(S, i)
         distances_in(S, settings.space, chunk, u)
-        d, w2 = moments_in(settings, S.buffer, size_of(S, chunk))  # padding may be infinitely far away
+        d, w2 = moments_in(settings, S.buffer, size_of(S, chunk))  # not the padding, which may be infinitely far away
         D += d
         W2 += w2
     return D, W2
@@ -144,7 +144,7 @@ def moments_at(settings, S, which, u):
 @inner
 def list_targets(settings, S, G, u, h, moments, q):
     """Q̃_h(u, ·) = T/C + B into `q` (A,), for an embedded state; `G` is (chunks, WIDTH)."""
-    # All chunks are found before any is worked on, so that memory is asked for early across the actions, too.
+    # All chunks of all actions are found first, so that memory is also requested early from one action to the next.
     count = 0
     for a in range(settings.actions):
         count = near_too(S, settings.space, action_list(settings, h, a), u, settings.reach, count)
@@ -215,7 +215,7 @@ def add_multiple(T, chunk, w, factor, n):
 
 @inner
 def add_weights(settings, E, which, u, G, C, T, touched):
-    """Let a sample at `u` with targets `G` (rows,) weigh in `C` (chunks, WIDTH) and `T` (rows, chunks, WIDTH) of E."""
+    """Add a sample at `u` with targets `G` (rows,) to `C` (chunks, WIDTH) and `T` (rows, chunks, WIDTH) of E."""
     for i in range(near(E, settings.space, which, u, settings.reach)):
         chunk = found(E, i)
         n = weights_in(settings, E, chunk, u)
@@ -227,7 +227,7 @@ def add_weights(settings, E, which, u, G, C, T, touched):
 
 @inner
 def add_moments(settings, E, which, u, D, W2):
-    """Let a sample at `u` weigh in `D` and `W2` (chunks, WIDTH), Σw·ρ and Σw² of the points of E."""
+    """Add a sample at `u` to `D` and `W2` (chunks, WIDTH), Σw·ρ and Σw² of the points of E."""
     for i in range(near(E, settings.space, which, u, settings.reach)):
         chunk = found(E, i)
         distances_in(E, settings.space, chunk, u)

@@ -1,15 +1,15 @@
 """Kernel estimates on representative states: raw counts per representative and action, smoothed.
 
-Each sample counts for the representative v of its state, each next state is its representative y. With n(v,a) samples
-of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `transitions`),
+Each sample counts for the representative v of its state; its next state is replaced by its representative y. With
+n(v,a) samples of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `transitions`),
 
     C(u, a) = β + Σ_v w(u,v)·n(v,a),   T_h(u, a) = Σ_v w(u,v)·W_h(v,a),   W_h(v,a) = s(v,a) + Σ_y n(v,a,y)·V_{h+1}(y)
 
-(V_{h+1} after a termination is that of `units`, and s is mapped to [0, 1] when it is used) give Q̃_h = T_h/C + B_h. No
-P̂ is ever stored: V is first looked up for each pair v, then smoothed over the neighbours of u. Counts are raw, so a new
-representative sees all earlier samples at once, and a new bandwidth loses none.
+(V_{h+1} after a termination is given by `units`, and s is mapped to [0, 1] when it is used) give Q̃_h = T_h/C + B_h. P̂
+is never stored: V is first looked up for each pair (v, a), then smoothed over the neighbours of u. Counts are raw, so a
+new representative uses all earlier samples at once, and a new bandwidth loses none.
 
-Some bonuses need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) besides (`moments`); for others nothing of that is kept.
+Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these.
 
 `columns` is the number of actions rounded up to whole vectors.
 """
@@ -24,6 +24,7 @@ from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.representatives import (
     DEGREE,
+    KNOWN,
     START,
     Representatives,
     copy_place,
@@ -49,6 +50,10 @@ from kernelrl.stores.transitions import (
 from kernelrl.stores.units import after_end, mapped_sum
 
 __all__ = [
+    "SUM_C",
+    "SUM_D",
+    "SUM_T",
+    "SUM_W2",
     "Merged",
     "add_transition",
     "after_samples",
@@ -67,13 +72,14 @@ __all__ = [
     "smooth_row",
 ]
 
-SAMPLES, JOINED, STARTED = range(3)
-STARTS = 32  # so many start states are kept
-MANY, TINY = 1e15, 1e-100  # no number of samples is above, no count C below
+SAMPLES, JOINED, STARTED = range(3)  # of `clock`
+SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
+STARTS = 32  # number of start states that are kept
+MANY, TINY = 1e15, 1e-100  # upper bound on numbers of samples, lower bound on C
 
 
 class Merged(NamedTuple):
-    """Representatives and what was seen at them."""
+    """Representatives and the data at them."""
 
     reps: Representatives
     transitions: Transitions
@@ -81,17 +87,17 @@ class Merged(NamedTuple):
     rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
     ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
     C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
-    # SAMPLES counted; JOINED: number of representatives that C is kept for; STARTED: of starts
+    # SAMPLES counted; JOINED: number of representatives whose C is stored; STARTED: number of start states noted
     clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""))]
-    starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states, the latest ones in turn
+    starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states; new ones replace the oldest
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
-    # C, T, Σwρ and Σw² of a state that is no representative
+    # C, T, D = Σwρ and W2 = Σw² of a state that is no representative
     sums: Annotated[np.ndarray, Field("4 Columns", scratch=True)]
     moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
 
 
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments):
-    """Nothing seen yet, for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them."""
+    """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them."""
     reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
     pools, U, columns = 1 if settings.stationary else settings.horizon, capacity_of(reps), padded(settings.actions)
     check_memory((pools, U, columns))
@@ -109,9 +115,9 @@ def capacity_of(reps):
 
 
 def grow_merged(merged, settings, samples, waiting=0):
-    """The same with room for `samples` more samples, each of which may bring two representatives.
+    """The same store with room for `samples` more samples, each of which may add two representatives.
 
-    The representatives of `waiting` samples are there already, but the samples have not been counted yet.
+    The representatives of the `waiting` samples exist already, but these samples have not been counted yet.
     """
     reps = grow_representatives(merged.reps, 2 * samples)
     U = capacity_of(reps)
@@ -129,13 +135,13 @@ def grow_merged(merged, settings, samples, waiting=0):
 
 @inner
 def merged_room(merged, samples, waiting):
-    """Whether `samples` more samples fit besides the `waiting` ones."""
+    """Whether `samples` more samples fit, in addition to the `waiting` ones."""
     return representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
 
 
 @inner
 def note_start(merged, u):
-    """Keep the embedded state `u` as one that an episode started from."""
+    """Keep the embedded state `u` as the start of an episode."""
     place = merged.clock[STARTED] % STARTS
     merged.clock[STARTED] += 1
     for j in range(u.size):
@@ -144,7 +150,7 @@ def note_start(merged, u):
 
 @inner
 def join(settings, merged, u):
-    """Let representative `u`, the next that has not joined, take part: its C from the samples counted so far."""
+    """Compute C of representative `u`, the first that has not joined, from the samples counted so far."""
     merged.clock[JOINED] = u + 1
     near = merged.reps.weights
     columns = merged.C.shape[2]
@@ -169,7 +175,7 @@ def distance_between(settings, reps, u, v):
 
 @inner
 def join_moments(settings, merged, u):
-    """Σwρ and Σw² of representative `u` from the samples counted so far."""
+    """Compute Σwρ and Σw² of representative `u` from the samples counted so far."""
     near, moments = merged.reps.weights, merged.moments
     start, end = list_of(near, u)
     for j in range(start, end):
@@ -201,7 +207,7 @@ def clear_weights(merged, u):
 
 @inner
 def add_transition(settings, merged, h, v, a, reward, y, terminated):
-    """Count a sample of step `h` at representative `v`; `y` is -1 where no value is planned for what follows."""
+    """Count a sample of step `h` at representative `v`; `y` is -1 if no planned value follows."""
     p = pool(settings, h)
     near, joined = merged.reps.weights, merged.clock[JOINED]
     merged.clock[SAMPLES] += 1
@@ -225,8 +231,8 @@ def add_transition(settings, merged, h, v, a, reward, y, terminated):
 
 @inner
 def after_samples(settings, merged, h, W):
-    """W_h(v, a) as far as no planned value is in it: mapped rewards and what terminations are worth; `W` is flat."""
-    p, n, units = pool(settings, h), merged.reps.number[0] * merged.C.shape[2], settings.units
+    """W_h(v, a) without planned values: mapped rewards and the values after terminations; `W` is flat."""
+    p, n, units = pool(settings, h), merged.reps.number[KNOWN] * merged.C.shape[2], settings.units
     after = after_end(units, settings.horizon, h)
     rewards, N, ended = merged.rewards[p].reshape(W.size), merged.N[p].reshape(W.size), merged.ended[p].reshape(W.size)
     for i in range(n):
@@ -235,18 +241,18 @@ def after_samples(settings, merged, h, W):
 
 @inner
 def bonus_of(settings, merged, h, u, a, C):
-    """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for a state that is none."""
+    """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for any other state."""
     D, W2 = 0.0, 0.0
     if merged.moments.shape[0] > 0:
         p = pool(settings, h)
-        D = merged.sums[2, a] if u < 0 else merged.moments[0, p, u, a]
-        W2 = merged.sums[3, a] if u < 0 else merged.moments[1, p, u, a]
+        D = merged.sums[SUM_D, a] if u < 0 else merged.moments[0, p, u, a]
+        W2 = merged.sums[SUM_W2, a] if u < 0 else merged.moments[1, p, u, a]
     return value(settings.bonus, h, C, D, W2)
 
 
 @inner
 def reading_bias(settings, merged, u, x, h):
-    """L_h·ρ(x, u), by which a state `x` that reads as `u` may be worth more, where the bonus makes promises."""
+    """L_h·ρ(x, u), by which `x` may be worth more than its representative `u`, if the bonus has a guarantee; else 0."""
     if u < 0 or not settings.promises:
         return 0.0
     return settings.lipschitz[h] * math.sqrt(square_to(merged.reps, settings.space, u, x))
@@ -262,21 +268,21 @@ def smooth_row(near, u, W, T):
 
 @inner
 def estimates_elsewhere(settings, merged, h, x, W, U):
-    """C and T_h at an embedded state that is no representative, from the first `U`: rows 0 and 1 of `sums`."""
+    """Write C and T_h at an embedded state that is no representative, from the first `U` of them, into `sums`."""
     p, columns = pool(settings, h), W.shape[1]
     sums, reps = merged.sums, merged.reps
     for c in range(columns):
-        sums[0, c], sums[1, c], sums[2, c], sums[3, c] = settings.beta, 0.0, 0.0, 0.0
+        sums[SUM_C, c], sums[SUM_T, c], sums[SUM_D, c], sums[SUM_W2, c] = settings.beta, 0.0, 0.0, 0.0
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
         if square <= settings.reach * settings.reach:
             w = weight(settings.kernel, square * settings.inverse_sigma2)
             for c in range(columns):
-                sums[0, c] += w * merged.N[p, v, c]
-                sums[1, c] += w * W[v, c]
+                sums[SUM_C, c] += w * merged.N[p, v, c]
+                sums[SUM_T, c] += w * W[v, c]
                 if merged.moments.shape[0] > 0:
-                    sums[2, c] += w * math.sqrt(square) * merged.N[p, v, c]
-                    sums[3, c] += w * w * merged.N[p, v, c]
+                    sums[SUM_D, c] += w * math.sqrt(square) * merged.N[p, v, c]
+                    sums[SUM_W2, c] += w * w * merged.N[p, v, c]
 
 
 @compiled
@@ -295,7 +301,7 @@ def recount(settings, merged):
 
 
 def rebandwidth(settings, merged, samples):
-    """The same data under the settings' bandwidth."""
+    """The same data with the settings' bandwidth."""
     merged = merged._replace(reps=reweigh(merged.reps, settings, 2 * samples))
     recount(settings, merged)
     return merged

@@ -1,12 +1,12 @@
-"""What a kernel agent is told, and the store of an exact one: every sample.
+"""The settings of a kernel agent, and the store of an exact one: every sample.
 
 Steps h count from 0 in code: R_h = H - h is the largest value left at step h, and V_H = 0.
 
-`Samples` is the log in order of arrival, of embedded states. The two sets of buckets that the algorithms work on are
-`S`, the states x_s by pool and action, and `Y`, the next states y_s by pool: with data per step, step h has pool h of
-`S`, and the values V_h are wanted at the next states of step h-1, which are pool h of `Y`; when data are pooled
-(`stationary`) there is one pool, and each next state has a value for every step. The arrays that belong to points
-have a row a step in the stationary case and one row otherwise: `pool` and `row` say which.
+`Samples` is the log of embedded states in order of arrival. The algorithms work on two sets of buckets: `S`, the states
+x_s by pool and action, and `Y`, the next states y_s by pool. With data per step, step h uses pool h of `S`, and V_h is
+needed at the next states of step h-1, which are pool h of `Y`. When data are pooled (`stationary`) there is one pool,
+and each next state has a value for every step. Arrays that belong to points have one row per step in the stationary
+case and one row otherwise: `pool` and `row` give the indices.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -21,8 +21,11 @@ from kernelrl.stores.units import Units, after_end, mapped
 
 __all__ = [
     "ACTION",
+    "FROM",
+    "LOGGED",
     "STEP",
     "TERMINATED",
+    "TO",
     "Samples",
     "Settings",
     "action_list",
@@ -38,9 +41,13 @@ __all__ = [
     "sample_room",
 ]
 
+FROM, TO = range(2)  # of `states`
+STEP, ACTION, TERMINATED = range(3)  # of `labels`
+LOGGED = 0  # of `number`
+
 
 class Settings(NamedTuple):
-    """The hyper-parameters of a kernel agent, as compiled code wants them; made by `Settings.of` only."""
+    """The hyper-parameters of a kernel agent, as compiled code takes them; made by `Settings.of` only."""
 
     horizon: int  # H
     actions: int  # A
@@ -51,7 +58,7 @@ class Settings(NamedTuple):
     interpolate: bool
     lipschitz: np.ndarray  # (H,) L_h
     replan: int
-    promises: bool  # the bonus makes upper values hold with high probability
+    promises: bool  # with this bonus values are upper bounds with high probability
     kernel: Any  # see `kernelrl.geometry.kernels`
     bonus: Any  # see `kernelrl.bonuses.interface`
     units: Units
@@ -59,7 +66,7 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
-        """Settings with every field cast to the one type that the compiled functions know."""
+        """Settings with every field cast to the type that compiled functions take."""
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
             **{
@@ -72,14 +79,11 @@ class Settings(NamedTuple):
 class Samples(NamedTuple):
     """All transitions in order of arrival."""
 
-    states: Annotated[np.ndarray, Field("2 N d", fill=0)]  # x and y, embedded
+    states: Annotated[np.ndarray, Field("2 N d", fill=0)]  # FROM: x; TO: y; embedded
     # STEP, ACTION, TERMINATED
     labels: Annotated[np.ndarray, Rows(Field("N", index="H"), Field("N", index="A"), Field("N", most=1))]
     reward: Annotated[np.ndarray, Field("N", least="Lowest", most="Highest")]  # in the environment's units
-    number: Annotated[np.ndarray, Field("1", np.int64, counts="N")]
-
-
-STEP, ACTION, TERMINATED = range(3)
+    number: Annotated[np.ndarray, Field("1", np.int64, counts="N")]  # LOGGED: how many there are
 
 
 def new_samples(d, capacity):
@@ -99,9 +103,9 @@ def grow_samples(samples, capacity):
 
 
 def embedded_box(space, low, high):
-    """The box [low, high] (d,) of states as a box of embeddings: of its lowest and highest corner and its middle.
+    """The box spanned by the embeddings of the lowest corner, the highest corner and the middle of [low, high] (d,).
 
-    A map of the user's may send states beyond it; they then lie in the outermost cells of a grid, which is no harm.
+    A user's map may send states outside it; they then belong to the outermost cells of a grid, which does no harm.
     """
     bounded = np.isfinite(low) & np.isfinite(high)
     middle = np.where(bounded, 0.5 * np.where(bounded, low, 0.0) + 0.5 * np.where(bounded, high, 0.0), 0.0)
@@ -114,9 +118,9 @@ def embedded_box(space, low, high):
 
 
 def cell_widths(settings, bounded):
-    """Cells for sums of weights and for cones: 2/3 of the reach and a third of how far a cone can reach below the cap.
+    """Widths of cells for weights and for cones: 2/3 of the reach, and 1/3 of the largest radius of a cone.
 
-    Smaller cells cost more to visit than they save. `bounded` tells whether the metric allows a grid at all.
+    Smaller cells cost more to visit than they save. `bounded` says whether the metric allows a grid at all.
     """
     if not bounded:
         return np.inf, np.inf
@@ -130,21 +134,21 @@ def cell_widths(settings, bounded):
 @inner
 def append_sample(samples, u, action, reward, v, step, terminated):
     """Add a transition between embedded states to the log."""
-    t = samples.number[0]
+    t = samples.number[LOGGED]
     for j in range(u.size):
-        samples.states[0, t, j] = u[j]
-        samples.states[1, t, j] = v[j]
+        samples.states[FROM, t, j] = u[j]
+        samples.states[TO, t, j] = v[j]
     samples.labels[STEP, t] = step
     samples.labels[ACTION, t] = action
     samples.labels[TERMINATED, t] = terminated
     samples.reward[t] = reward
-    samples.number[0] = t + 1
+    samples.number[LOGGED] = t + 1
 
 
 @compiled
 def sample_room(samples):
     """How many more transitions fit."""
-    return samples.reward.size - samples.number[0]
+    return samples.reward.size - samples.number[LOGGED]
 
 
 @inner
@@ -173,7 +177,7 @@ def has_next(settings, h, terminated):
 
 @inner
 def lone_target(settings, h, reward, terminated):
-    """m(r) and, after a termination, what the steps left are worth: G of a sample without next state at step `h`."""
+    """G at step `h` of a sample without next state: m(r) and, after a termination, the value of the remaining steps."""
     target = mapped(settings.units, reward)
     if terminated:
         target += after_end(settings.units, settings.horizon, h)

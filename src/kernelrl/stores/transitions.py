@@ -1,12 +1,12 @@
 """Raw counts of transitions between representatives, and sums over them.
 
-n(v, a, y) is how many samples of action a went from what v stands for to what y stands for. For each pool of data and
-each y there is a list of the pairs (v, a) that led there, in chained blocks of BLOCK entries. So V at one place reaches
-all pairs that need it, with no look-up and no idle entry:
+n(v, a, y) is the number of samples of action a from states of representative v to states of representative y. For each
+pool of data and each y there is a list of the pairs (v, a) that led there, in chained blocks of BLOCK entries. So V(y)
+is passed to all pairs that need it, without look-ups:
 
     W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
 
-`Flat` is a copy of the lists of one pool, one behind the other, for going through them many times.
+`Flat` is a contiguous copy of the lists of one pool, for reading them many times.
 """
 
 from typing import Annotated, NamedTuple
@@ -52,7 +52,7 @@ class Transitions(NamedTuple):
 
 @checks(Transitions)
 def check_transitions(where, transitions):
-    """Chains that end."""
+    """Chains end."""
     ends, chain = transitions.ends, transitions.chain[:, : transitions.used[0]]
     check_lists(f"{where}chain", ends[FIRST], chain[FOLLOWING], ends[LAST])
 
@@ -99,7 +99,7 @@ def entries_of(transitions, p):
 
 
 class Flat(NamedTuple):
-    """The lists of one pool, one behind the other."""
+    """The lists of one pool, contiguous."""
 
     start: np.ndarray  # (U+1,) first entry of a list, and the end of the last
     pair: np.ndarray  # (entries,) uint32
@@ -121,7 +121,7 @@ def grow_flat(flat, capacity, transitions):
 
 @inner
 def blocks_left(transitions):
-    """How many blocks can still be taken into use."""
+    """How many blocks are unused."""
     return transitions.chain.shape[1] - transitions.used[0]
 
 

@@ -5,17 +5,17 @@
 so that R_h = H - h (steps from 0) is the largest value left at step h, as in the paper. Data are kept raw, in the
 environment's units, and mapped where they are used: the range may widen while an agent learns.
 
-After an episode has terminated nothing more is collected, that is 0 in the environment's units. Seen from a step h that
-is being planned, H-h-1 steps are left after the transition, each worth m(0) = -low/(high - low), and so
+After a termination nothing more is collected: 0 in the environment's units. For a step h that is being planned, H-h-1
+steps remain after the transition, each worth m(0) = -low/(high - low), and so
 
     V_{h+1}(terminated) = m(0)·(H-h-1)                                                            (`after_end`)
 
-where h is the planned step and not the step that the sample was taken at. A value v of step h in mapped units is
-v·(high - low) + low·(H-h) in the environment's.
+where h is the planned step, not the step at which the sample was taken. A value v of step h in mapped units is
+v·(high - low) + low·(H-h) in the environment's units.
 
-While nothing but 0 has been seen [0, 1] stands in for a range that is `empty`. In the episode of the first reward above
-0 that makes it look small, whatever it is. Values that are held are put back to the cap when the episode ends, except
-Q-learning's, which would take too long to come down again: there `learnt` takes such a reward for the best there is.
+While all rewards seen are 0 the range is `empty`, and [0, 1] is used instead. The first reward above 0 may then be
+mapped to a wrong value until its episode ends. After that, stored values are reset to the cap, except those of
+Q-learning, which would take too long to fall again: there `learnt` maps such a reward to 1.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ __all__ = ["Units", "after_end", "learnt", "mapped", "mapped_sum", "units_of"]
 
 
 class Units(NamedTuple):
-    """The mapping; made by `units_of` only."""
+    """The mapping of rewards; made by `units_of` only."""
 
     low: float
     factor: float  # 1/(high - low)
@@ -62,5 +62,5 @@ def mapped_sum(units: Any, total: Any, number: Any) -> Any:
 
 @inner
 def after_end(units: Any, horizon: Any, h: Any) -> Any:
-    """V_{h+1} after a termination, in mapped units, as step `h` sees it."""
+    """V_{h+1} after a termination, in mapped units, when step `h` is planned."""
     return units.nothing * (horizon - h - 1)

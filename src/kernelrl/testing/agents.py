@@ -1,7 +1,7 @@
-"""`check_agent`: whether an agent keeps what every agent promises, by its public interface alone.
+"""`check_agent`: whether an agent does what every agent promises, using only its public interface.
 
-Each check makes agents by `make_agent()` and has them learn in `env` for EPISODES episodes from seed SEED; what must be
-equal must be equal to the last bit. The checks are functions (make_agent, env), in `AGENT_CHECKS` by name.
+Each check makes agents by `make_agent()` and lets them learn in `env` for EPISODES episodes from seed SEED; equal means
+equal to the last bit. The checks are functions (make_agent, env), in `AGENT_CHECKS` by name.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = ["AGENT_CHECKS", "check_agent"]
 
 
 def check_agent(make_agent: Make, env: Env | str | None = None) -> None:
-    """Put an agent through the interface test that this package's own go through.
+    """Run the interface tests of this package's own agents on an agent.
 
     Args:
         make_agent: makes a new agent, with the same settings each time.
-        env: the environment, or its id, to learn in; by default TwinRooms with goals that are soon found.
+        env: the environment, or its id, to learn in; by default TwinRooms with goals that are easy to find.
     """
     world = small_problem() if env is None else make_environment(env) if isinstance(env, str) else env
     for name, check in AGENT_CHECKS.items():
@@ -54,7 +54,7 @@ def check_agent(make_agent: Make, env: Env | str | None = None) -> None:
 
 
 def small_problem() -> Env:
-    """TwinRooms with goals that are soon found."""
+    """TwinRooms with goals that are easy to find."""
     return make_environment("kernelrl/TwinRooms-v0", {"goal": (0.3, 0.3), "radius": 0.3})
 
 
@@ -75,7 +75,7 @@ def check_history_and_read_outs(make_agent: Make, env: Env) -> None:
         wrong(f"episodes have 1 to {H} steps, got {history.lengths}")
     if np.ptp(history.returns) == 0 and np.ptp(history.lengths) == 0:
         wrong(
-            f"all {EPISODES} episodes had the return {history.returns[0]:g}, so that the checks would see little; "
+            f"all {EPISODES} episodes had the return {history.returns[0]:g}, so the checks would show little; "
             "check the agent in another environment, env=…"
         )
     states = some_states(env)
@@ -93,7 +93,7 @@ def check_history_and_read_outs(make_agent: Make, env: Env) -> None:
 
 
 def check_seed(make_agent: Make, env: Env) -> None:
-    """The same seed, the same agent."""
+    """The same seed gives the same agent."""
     agent, history = reference(make_agent, env)
     twin, again = reference(make_agent, env)
     what = f"two agents that learnt with seed {SEED} (draw random numbers from the agent's stream only)"
@@ -102,7 +102,7 @@ def check_seed(make_agent: Make, env: Env) -> None:
 
 
 def check_drivers(make_agent: Make, env: Env) -> None:
-    """The compiled driver and the Python driver, where there are both."""
+    """The compiled driver and the Python driver give the same, where both are possible."""
     if compiled_dynamics(env) is None:
         return
     agents = [make_agent(), make_agent()]
@@ -133,7 +133,7 @@ def check_fit_in_parts(make_agent: Make, env: Env) -> None:
 
 
 def check_save_and_load(make_agent: Make, env: Env) -> None:
-    """What was saved and loaded goes on as if nothing had happened, before the start, too."""
+    """An agent that was saved and loaded, started or not, continues as if nothing had happened."""
     agent, history = reference(make_agent, env)
     fresh = make_agent()
     first = loaded(file_of(fresh))
@@ -154,7 +154,7 @@ def check_save_and_load(make_agent: Make, env: Env) -> None:
 
 
 def check_pickling(make_agent: Make, env: Env) -> None:
-    """A pickled agent goes on, too, and apart from the first."""
+    """A pickled agent also continues, independently of the original."""
     agent, history = reference(make_agent, env)
     first = make_agent()
     parts = [first.fit(env, 13, seed=SEED, progress=False)]
@@ -194,7 +194,7 @@ def check_driving_by_hand(make_agent: Make, env: Env) -> None:
 
 
 def check_reading(make_agent: Make, env: Env) -> None:
-    """Read-outs and `act` give the same when asked again, and change nothing."""
+    """Read-outs and `act` give the same when called again, and change nothing."""
     agent, history = reference(make_agent, env)
     twin = make_agent()
     parts = [twin.fit(env, 15, seed=SEED, progress=False)]
@@ -202,7 +202,7 @@ def check_reading(make_agent: Make, env: Env) -> None:
     check_equal(read(twin, states, steps), read(twin, states, steps), "read-outs, asked twice")
     repr(twin)
     if file_of(twin) != before:
-        wrong("reading has changed the agent: its file is another")
+        wrong("reading has changed the agent: its file differs")
     parts.append(twin.fit(env, EPISODES - 15, progress=False))
     if not np.array_equal(joined(parts), history.returns):
         wrong(f"reading has changed what is learnt: the returns are {joined(parts)}, not {history.returns}")
@@ -210,7 +210,7 @@ def check_reading(make_agent: Make, env: Env) -> None:
 
 
 def check_optimistic_values(make_agent: Make, env: Env) -> None:
-    """`history.optimistic_values` is what the agent says when an episode has begun."""
+    """`history.optimistic_values` is the agent's V_0 when an episode has begun."""
     _, history = reference(make_agent, env)
     agent = make_agent()
     asking = FirstValues(env, agent)
@@ -220,7 +220,7 @@ def check_optimistic_values(make_agent: Make, env: Env) -> None:
 
 
 def check_growing(make_agent: Make, env: Env) -> None:
-    """How long the arrays are changes nothing."""
+    """The length of the arrays changes no result."""
     agent, history = reference(make_agent, env)
     if not verbs.grow.is_implemented(type(agent.model)):
         return  # they are as long as they will ever be
@@ -236,7 +236,7 @@ def check_growing(make_agent: Make, env: Env) -> None:
 
 
 def check_failing_environment(make_agent: Make, env: Env) -> None:
-    """After an error in the middle of an episode the agent is as before that episode, and can go on."""
+    """After an error in the middle of an episode the agent is as before that episode, and can continue."""
     agent, history = reference(make_agent, env)
     twin, broken = make_agent(), Breaking(env)
     try:
@@ -257,7 +257,7 @@ def check_failing_environment(make_agent: Make, env: Env) -> None:
 
 
 def check_first_action(make_agent: Make, env: Env) -> None:
-    """Actions that begin elsewhere make the same run."""
+    """Actions that are numbered from another start give the same run."""
     agent, history = reference(make_agent, env)
     twin, shifted = make_agent(), Shifted(env)
     check_same(history, twin.fit(shifted, EPISODES, seed=SEED, progress=False), "actions that begin at another number")

@@ -1,4 +1,4 @@
-"""What the checks of agents compare: histories, read-outs and files, all to the last bit."""
+"""Comparisons for the checks of agents: histories, read-outs and files, all to the last bit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READ_OUTS = ("q_values", "values", "counts", "bonuses")  # those that an agent h
 
 
 def wrong(message: str) -> NoReturn:
-    """The one kind of error for an agent that is not as it should be."""
+    """Raise the error for an agent that fails a check."""
     raise AssertionError(message)
 
 
@@ -67,7 +67,7 @@ def some_states(env: Env) -> list[Any]:
 
 
 def read(agent: Agent, states: Sequence[Any], steps: Sequence[int]) -> dict[tuple[str, int], Any]:
-    """All that can be read of an agent, by name and step."""
+    """All read-outs of an agent, by name and step."""
     names = [name for name in READ_OUTS if hasattr(agent, name)]
     found: dict[tuple[str, int], Any] = {
         (name, h): getattr(agent, name)(states, step=h) for name in names for h in steps
@@ -82,7 +82,7 @@ def read_in(agent: Agent, env: Env) -> dict[tuple[str, int], Any]:
 
 
 def check_equal(one: dict[Any, Any], other: dict[Any, Any], what: str) -> None:
-    """Refuse read-outs that differ."""
+    """Raise an error if read-outs differ."""
     for key in one.keys() | other.keys():
         if not (key in one and key in other and np.array_equal(one[key], other[key])):
             name, step = key
@@ -90,7 +90,7 @@ def check_equal(one: dict[Any, Any], other: dict[Any, Any], what: str) -> None:
 
 
 def check_same(history: History, other: History, what: str) -> None:
-    """Refuse histories that differ."""
+    """Raise an error if histories differ."""
     for name in ("returns", "lengths", "optimistic_values"):
         if not np.array_equal(getattr(history, name), getattr(other, name)):
             wrong(f"{what}: the {name} differ, {getattr(history, name)} and {getattr(other, name)}")
@@ -104,7 +104,7 @@ def file_of(agent: Agent) -> bytes:
 
 
 def loaded(data: bytes) -> Agent | None:
-    """The agent of a file; None if it has functions that cannot be imported by their names, as those of a script."""
+    """The agent of a file; None if it has functions that cannot be imported by name, such as those of a script."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "agent.krl").write_bytes(data)
         try:
@@ -122,6 +122,6 @@ def reference(make_agent: Make, env: Env) -> tuple[Agent, History]:
 
 
 def joined(parts: Sequence[History]) -> Floats:
-    """The returns of one call after the other."""
+    """The returns of several calls, one after the other."""
     returns: Floats = np.concatenate([part.returns for part in parts])
     return returns

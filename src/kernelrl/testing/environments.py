@@ -1,8 +1,8 @@
-"""`check_environment`: whether a Gymnasium environment can be used here.
+"""`check_environment`: whether a Gymnasium environment can be used with this package.
 
-Its episodes are played with actions drawn beforehand and looked at transition by transition, then played again, last
-one first, so that whatever one episode leaves behind for the next would show. Compiled dynamics are also called one
-verb at a time, two copies in turns, and by the compiled driver.
+Its episodes are played with actions drawn beforehand and checked transition by transition. Then they are played again
+in reverse order, which shows whether one episode influences the next. Compiled dynamics are also called verb by verb,
+as two copies in turns, and by the compiled driver.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Floats = NDArray[np.float64]
 SOURCE = {
     False: "self.np_random, which super().reset(seed=seed) seeds",
     True: "`stream`, by krl.random",
-}  # of random numbers, by whether they are drawn in compiled code
-LARGEST = 1e99  # a larger reward is taken for a mistake
+}  # where random numbers must come from, by whether the environment is compiled
+LARGEST = 1e99  # a larger reward is an error
 
 
 class Episode(NamedTuple):
-    """What an environment gave."""
+    """One episode of an environment."""
 
     states: Floats  # (steps+1, d)
     rewards: Floats  # (steps,)
@@ -47,17 +47,17 @@ class Episode(NamedTuple):
 def check_environment(
     env: gym.Env[Any, Any] | str, episodes: int = 20, *, horizon: int | None = None, seed: int = 0
 ) -> None:  # fmt: skip
-    """Check that `env`, an environment or the id of one, does what agents rely on.
+    """Check that `env`, an environment or its id, does what agents need.
 
-    Spaces, states inside them, rewards and flags, the same episode for the same seed, a known number of steps. Where
-    the dynamics are compiled (`krl.envs.CompiledEnv`) also that both drivers give the same episodes to the last bit,
-    that nothing is kept from one episode to the next, and that the machine code can be kept on disk.
+    Checked are spaces, states inside them, rewards and flags, the same episode for the same seed, and a known number of
+    steps. With compiled dynamics (`krl.envs.CompiledEnv`), also that both drivers give the same episodes to the last
+    bit, that no episode influences the next, and that the machine code can be kept on disk.
 
     Args:
         env: the environment; it is reset and played.
         episodes: how many episodes are played with random actions, each of them a few times.
         horizon: the number of steps, for an environment without time limit (agents then need `horizon=`, too).
-        seed: of the actions and of the episodes.
+        seed: the seed of the actions and of the episodes.
     """
     env = make_environment(env) if isinstance(env, str) else env
     if not isinstance(env, gym.Env):
@@ -87,7 +87,7 @@ def check_environment(
 
 
 def wrong(message: str) -> NoReturn:
-    """The one kind of error for an environment that is not as it should be."""
+    """Raise the error for an environment that fails a check."""
     raise AssertionError(message)
 
 
@@ -98,7 +98,7 @@ def same(one: Episode, other: Episode) -> bool:
 
 
 def check_spaces(env: gym.Env[Any, Any]) -> None:
-    """Refuse spaces that no agent takes."""
+    """Reject spaces that no agent supports."""
     space, actions = env.observation_space, env.action_space
     if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
         wrong(f"observation_space must be a Box or a Discrete space, got {space}; flatten others with a wrapper")
@@ -112,7 +112,7 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
 
 
 def play(env: gym.Env[Any, Any], seed: int, actions: Any) -> Episode:
-    """Play one episode with `actions` (H,), counted from 0, and check all that comes back."""
+    """Play one episode with `actions` (H,), counted from 0, and check everything that the environment returns."""
     start: Any = env.action_space
     given = env.reset(seed=seed)
     if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], dict)):
@@ -172,7 +172,7 @@ def checked_reward(reward: Any, h: int) -> float:
 
 
 def check_flags(terminated: Any, truncated: Any, h: int) -> None:
-    """Refuse flags that are none."""
+    """Reject flags that are not True or False."""
     for name, flag in (("terminated", terminated), ("truncated", truncated)):
         if not isinstance(flag, bool | np.bool_):
             wrong(f"{name} of step {h} must be True or False, got {flag!r:.80}")
@@ -184,7 +184,7 @@ def check_flags(terminated: Any, truncated: Any, h: int) -> None:
 def check_compiled(
     env: gym.Env[Any, Any], dynamics: Any, seeds: list[int], actions: Any, first: list[Episode], seed: int
 ) -> None:  # fmt: skip
-    """Check what the compiled driver relies on; `first` are the episodes by Gymnasium's `step`."""
+    """Check what the compiled driver needs; `first` are the episodes by Gymnasium's `step`."""
     before = copy.deepcopy(dynamics)
     d = first[0].states.shape[1]
     for k, episode in enumerate(first):
@@ -196,32 +196,32 @@ def check_compiled(
     if not unchanged(before, dynamics):
         wrong(
             f"an episode has changed an array of {name_of(type(dynamics))}: the dynamics are the same in all episodes, "
-            "so reset and advance may only read them; what changes in an episode belongs into the state"
+            "so reset and advance may only read them; what changes in an episode belongs in the state"
         )
     if isinstance(run_compiled, Dispatcher):  # not with the JIT disabled
         check_kept(dynamics)
 
 
 def check_verbs(dynamics: Any, seed: int, actions: Any, episode: Episode) -> None:
-    """Whether `reset` and `advance` write all of a state, whatever was there before, and nothing else."""
+    """Whether `reset` and `advance` write the whole state and nothing else."""
     start, other = np.full((2, episode.states.shape[1]), [[0.25], [np.nan]])
     for state in (start, other):
         reset(dynamics, seed, new_stream(seed), state)
     if not np.array_equal(start, other):
-        wrong(f"reset must write every entry of state, got {other} where nan stood before")
+        wrong(f"reset must write every entry of state, got {other} where it was nan before")
     for h, x in enumerate(episode.states[:-1]):
         y, other = np.full((2, len(x)), [[0.25], [np.nan]])
         for next_state in (y, other):
             state = x.copy()
             advance(dynamics, new_stream(seed), state, int(actions[h]), next_state)
             if not np.array_equal(state, x):
-                wrong(f"advance must leave state as it is and write to next_state, but it made {state} of {x}")
+                wrong(f"advance must not change state, only write to next_state, but it changed {x} to {state}")
         if not np.array_equal(y, other):
-            wrong(f"advance must write every entry of next_state, got {other} where nan stood before")
+            wrong(f"advance must write every entry of next_state, got {other} where it was nan before")
 
 
 def check_copies(env: gym.Env[Any, Any], seeds: list[int], actions: Any, first: list[Episode]) -> None:
-    """Whether two copies, played in turns, do the same as one alone."""
+    """Whether two copies, played in turns, give the same as one alone."""
     copies: list[CompiledEnv] = [copy.deepcopy(env.unwrapped) for _ in seeds]  # type: ignore[misc]
     for world, number in zip(copies, seeds, strict=True):
         world.reset(seed=number)
@@ -231,7 +231,7 @@ def check_copies(env: gym.Env[Any, Any], seeds: list[int], actions: Any, first: 
                 world.step(int(actions[k, h]) + int(world.action_space.start))
                 if not np.array_equal(world.state, first[k].states[h + 1]):
                     wrong(
-                        f"two copies of the environment, played in turns, disturb one another: at step {h} a state is "
+                        f"two copies of the environment, played in turns, influence each other: at step {h} a state is "
                         f"{world.state}, alone it was {first[k].states[h + 1]}; keep nothing outside the dynamics"
                     )
 

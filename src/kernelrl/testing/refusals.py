@@ -1,4 +1,4 @@
-"""Whether an agent refuses what it should, by the right kind of error and without a trace."""
+"""Whether an agent rejects bad arguments, with the right type of error and without changing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BAD_REWARDS = (math.nan, math.inf, None, "one")
 
 
 def check_refusals(make_agent: Make, env: Env) -> None:
-    """Bad arguments by hand are a ValueError or TypeError, calls too early a RuntimeError; neither leaves a trace."""
+    """Bad arguments are a ValueError or TypeError, calls before the start a RuntimeError; neither changes the agent."""
     agent = make_agent()
     x = some_states(env)[-1]
     for call, arguments in (
@@ -32,11 +32,11 @@ def check_refusals(make_agent: Make, env: Env) -> None:
     refuse_states(agent, env, x)
     refuse_the_rest(agent, env, x)
     if file_of(agent) != before:
-        wrong("a call that was refused has changed the agent: its file is another")
+        wrong("a call that was rejected has changed the agent: its file differs")
 
 
 def refuse_states(agent: Agent, env: Env, x: Any) -> None:
-    """States of another shape, that are no numbers, or outside the box."""
+    """States of another shape, not numbers, or outside the box."""
     space: Any = env.action_space
     a = int(space.start)
     bad: list[Any] = [np.full(np.shape(x), math.nan), np.zeros((2, 3, 4)), None, "x"]
@@ -68,7 +68,7 @@ def refuse_the_rest(agent: Agent, env: Env, x: Any) -> None:
 
 
 def refused(errors: tuple[type[Exception], ...], call: Callable[..., Any], *arguments: Any) -> None:
-    """Refuse a call that is not refused."""
+    """Raise an error unless the call raises one of `errors`."""
     what = f"{call.__name__}{arguments} must be a {' or '.join(error.__name__ for error in errors)}"
     try:
         call(*arguments)
@@ -76,4 +76,4 @@ def refused(errors: tuple[type[Exception], ...], call: Callable[..., Any], *argu
         return
     except Exception as error:
         raise AssertionError(f"{what}, but it is {error!r}") from error
-    wrong(f"{what}, but it was taken")
+    wrong(f"{what}, but it was accepted")

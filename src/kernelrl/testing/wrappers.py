@@ -1,4 +1,4 @@
-"""What the checks of agents put around an environment, or in the way of an agent."""
+"""Wrappers and obstacles for the checks of agents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FirstValues(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class BreaksError(Exception):
-    """Of a broken environment's own making."""
+    """The error that `Breaking` raises."""
 
 
 class Breaking(gym.Wrapper[Any, Any, Any, Any]):
@@ -56,7 +56,7 @@ class Breaking(gym.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(**options)
 
     def step(self, action: Any) -> Any:
-        """Break when it is time."""
+        """Raise the error at its step."""
         given = self.env.step(action)
         self.steps += 1
         if self.episode == 12 and not self.broken and (self.steps == 2 or given[2] or given[3]):
@@ -66,7 +66,7 @@ class Breaking(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class Shifted(gym.ActionWrapper[Any, Any, Any]):
-    """The same with actions that begin five later."""
+    """The same environment with actions numbered from 5 higher."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -74,13 +74,13 @@ class Shifted(gym.ActionWrapper[Any, Any, Any]):
         self.action_space = gym.spaces.Discrete(int(space.n), start=int(space.start) + 5)
 
     def action(self, action: Any) -> Any:
-        """Back to the environment's own."""
+        """The environment's own action."""
         return action - 5
 
 
 @contextlib.contextmanager
 def scarce_room(grown: list[type]) -> Iterator[None]:
-    """Deny the first question of Python's whether there is room, so that arrays are made longer than they must be."""
+    """Answer Python's first call of `has_room` with False, so that arrays become longer than necessary."""
     has_room, grow, asked = verbs.has_room, verbs.grow, itertools.count()
 
     @functools.wraps(has_room)

@@ -1,6 +1,6 @@
-"""The theory as code that runs: what the guarantees of the paper are worth for a given problem.
+"""The theory as code that runs: what the paper's guarantees mean in numbers for a given problem.
 
-Imported when first used, like the rest of the package; nothing here is compiled but the kernels it evaluates.
+Imported when first used, like the rest of the package; nothing here is compiled except the kernels that it evaluates.
 """
 
 from kernelrl.theory import bonuses, concentration, covering, kernel_constants, lipschitz, regret

@@ -11,13 +11,13 @@ pooled), k = n+1, and everything at confidence δ:
                 c = R_h/2, v = 2·log(H·N(ε)·√(1+k/β)/δ), any ε > 0
     joint, self-normalised: √(β+Σw²)/C for 1/√C and (C2/σ)(k·β^{-3/2} + β^{-1/2}) for C2·k/(2σβ^{3/2})
 
-Where states are merged at a distance m, (L_h + L_{h+1})·m is added to the last two, and 2·defect where a fold makes
-states one whose Q* may differ by that.
+Where states are merged at a distance m, (L_h + L_{h+1})·m is added to the last two; where a fold identifies states
+whose Q* may differ by `defect`, 2·defect is added.
 
-As functions of what a point knows all have the form c0 + c1·D/C + c2/C (+ L_h·Σwρ/C), D = √C or √(β+Σw²), so an agent
-needs a table of c0, c1, c2. A bonus must hold for all k; k enters by its logarithm, so it is rounded up to the end of
-its epoch, 2^{j+1}-1, and the bonus of a count changes only when the number of samples has doubled. Without a number of
-episodes ("anytime"), epoch j has a radius of its own and δ_j = 6δ/(π²(j+1)²), which sum to δ.
+All have the form c0 + c1·D/C + c2/C (+ L_h·Σwρ/C), D = √C or √(β+Σw²), so an agent needs a table of c0, c1, c2. A bonus
+must hold for all k. Since only its logarithm enters, k is rounded up to the end of its epoch, 2^{j+1}-1, and the bonus
+of a count changes only when the number of samples has doubled. Without a number of episodes ("anytime"), epoch j has
+its own radius and δ_j = 6δ/(π²(j+1)²), which sum to δ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float64]
-EPOCHS = 48  # 2^48 samples are more than anyone will ever have
+EPOCHS = 48  # nobody will ever have 2^48 samples
 
 
 class Coefficients(NamedTuple):
@@ -61,7 +61,7 @@ class Coefficients(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """What the bonuses need to know of a problem and an agent; distances and widths are those of the metric."""
+    """What the bonuses need to know about a problem and an agent; distances and widths are those of the metric."""
 
     horizon: int
     actions: int
@@ -80,7 +80,7 @@ class Problem:
     """Merge distance of representative states."""
     p: float = 2.0
     defect: float = 0.0
-    """The most by which Q* differs between states that a fold makes one."""
+    """The largest difference of Q* between states that a fold identifies."""
 
     def log_cover(self, radius: float) -> float:
         """log N(radius) of state-action space."""
@@ -91,10 +91,10 @@ class Problem:
         return episodes * self.horizon if self.pooled else episodes
 
     def identifying(self, h: int) -> float:
-        """What it costs to take states for one: (L_h + L_{h+1})·m + 2·defect.
+        """The cost of identifying states: (L_h + L_{h+1})·m + 2·defect.
 
-        Samples are moved by up to m, and so are their next states. Of states that a fold makes one, a sample taken at
-        one tells of Q* at another up to the defect, and so does a value that is read there.
+        Samples are moved by up to m, and so are their next states. If a fold identifies two states, a sample of one
+        informs about Q* of the other up to the defect, and so does a value that is read there.
         """
         following = self.lipschitz[h + 1] if h + 1 < self.horizon else 0.0
         return (self.lipschitz[h] + following) * self.merge + 2.0 * self.defect
@@ -162,9 +162,9 @@ def joint_coefficients(
 
 
 def best_radius(problem: Problem, most: float, delta: float, self_normalised: bool = True) -> float:
-    """The ε of a log grid with the smallest joint bonus at the largest count there can be, where it matters most.
+    """The ε of a log grid with the smallest joint bonus at the largest possible count, where it matters most.
 
-    What depends on ε is proportional to R_h, so one radius is the best at every step.
+    The terms with ε are proportional to R_h, so one radius is the best at every step.
     """
     grid = problem.sigma * np.logspace(-20.0, 0.0, 401)
 
@@ -219,7 +219,7 @@ def joint_table(problem: Problem, delta: float, episodes: int | None, self_norma
 
 
 def epoch(problem: Problem, j: int, delta: float, episodes: int | None) -> tuple[int, int, float]:
-    """k, the most samples and the share of δ in epoch j."""
+    """k, the largest number of samples and the share of δ in epoch j."""
     k = epoch_end(j)
     if episodes is None:
         return k, k, 6.0 * delta / (math.pi * (j + 1.0)) ** 2

@@ -15,15 +15,15 @@ in an interval of length R has c = R/2.
 Kernel bias: with w_s = g(z_s/σ), Σ w̃_s·z_s ≤ 2σ(1 + √log(C1·t/β + e)).
 
 Uniform Bernstein: the inequality for one function f, then for all f of an ε-net of the 2L_1-Lipschitz functions, then
-for all of them. It is the functions of the net that the first step is about, and the paper's, min_i[y_i + 2L·ρ(x,x_i)]
+for all of them. The first step is applied to the functions of the net, and those of the paper, min_i[y_i + 2L·ρ(x,x_i)]
 with L = 2L_1, are 4L_1-Lipschitz. For a Λ-Lipschitz f, with P λ_p-Lipschitz and the kernel bias lemma,
 
     |Σ w̃_s·(Pf(x_s,a_s) - Pf(x,a))|             ≤ λ_pΛ·2σ(1 + √…)             bias of the mean
     (1/(2H²))·2H·Σ w̃_s·(P|f|(x_s,a_s) - P|f|(x,a)) ≤ (1/H)·λ_pΛ·2σ(1 + √…)     bias of the variance
     Lipschitz constant of (1/H)·P|f|             ≤ λ_pΛ/H ≤ λ_pΛ              from (x,a) to a net of pairs
 
-which for Λ = 4L_1 gives 8 + 8/H and 4. The paper takes Λ = 2L_1 here, and loses the lemma's 2 in the second line. (With
-min_i[y_i + L·ρ(x,x_i)], as near to f, Λ = 2L_1 would be right; we follow the paper's net.)
+which for Λ = 4L_1 gives 8 + 8/H and 4. The paper takes Λ = 2L_1 here, and omits the lemma's 2 in the second line. (With
+min_i[y_i + L·ρ(x,x_i)], which is equally close to f, Λ = 2L_1 would be right; this code follows the paper's net.)
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def log_plus(x: float) -> float:
 
 
 def kernel_bias_bound(t: float, sigma: float, beta: float, C1: float) -> float:
-    """2σ(1 + √log(C1·t/β + e)), which Σ w̃_s·ρ_s does not exceed."""
+    """2σ(1 + √log(C1·t/β + e)), an upper bound on Σ w̃_s·ρ_s."""
     return 2.0 * sigma * (1.0 + math.sqrt(log_plus(C1 * t / beta)))
 
 

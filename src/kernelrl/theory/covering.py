@@ -1,12 +1,13 @@
 """Covering numbers, in logarithms (paper, appendices A and H.2).
 
-N(ε, X, ρ) is the least number of balls of radius ε that cover X. A box of widths b_1 … b_d under the p-norm is covered
-by cubes of side s whose half diagonal s·d^{1/p}/2 is at most ε, so with A actions, which are infinitely far apart,
+N(ε, X, ρ) is the smallest number of balls of radius ε that cover X. A box of widths b_1 … b_d under the p-norm is
+covered by cubes of side s whose half diagonal s·d^{1/p}/2 is at most ε, so with A actions, which are infinitely far
+apart,
 
     log N(ε) ≤ log A + Σ_j log ⌈b_j·d^{1/p}/(2ε)⌉.
 
-A greedy ε-net of data (no two of its points closer than ε, every point within ε of one) has between N(ε) and N(ε/2)
-points, where N is that of the data.
+A greedy ε-net of data (no two of its points closer than ε, every data point within ε of one of them) has between N(ε)
+and N(ε/2) points, where N is the covering number of the data.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def log_ceil(width: float, spread: float, radius: float) -> float:
     if width == 0.0:
         return 0.0
     log_ratio = math.log(width) + math.log(spread) - math.log(2.0 * radius)
-    # Beyond 2^40 the next whole number is less than one part in 10^12 larger; this takes no more than one off.
+    # Beyond e^27 rounding up adds less than one part in 10^11, which the last term covers.
     return math.log(max(1, math.ceil(math.exp(log_ratio)))) if log_ratio < 27.0 else log_ratio + 1e-11
 
 

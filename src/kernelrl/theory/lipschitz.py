@@ -10,8 +10,8 @@ when λ_p > 1, the second never faster than H. The paper prints the exponent of 
 in another, which is the same sum. If only the reward of the last step is not zero, L_h = λ_r·λ_p^{H-h} (not λ_r as
 printed: take x' = 2x).
 
-Where L_1 is not known, log k may stand in for it from episode k on: the algorithm is optimistic once log k ≥ L_1, that
-is after e^{L_1} episodes, which cost at most H each.
+If L_1 is not known, log k can be used instead in episode k: the algorithm is optimistic once log k ≥ L_1, that is,
+after e^{L_1} episodes, each of which costs at most H.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def final_reward_lipschitz(reward: float, transition: float, horizon: int) -> Fl
 
 
 def unknown_lipschitz(episode: int) -> float:
-    """log k, which stands in for an unknown L_1 in episode k ≥ 1; it is enough after e^{L_1} episodes."""
+    """log k, used for an unknown L_1 in episode k ≥ 1; it is large enough after e^{L_1} episodes."""
     if episode < 1:
         raise ValueError(f"episode must be at least 1, got {episode!r}")
     return math.log(episode)

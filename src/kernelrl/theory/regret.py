@@ -14,11 +14,11 @@ and (1+1/H)^H ≤ e, so that the regret of Kernel-UCBVI is at most the sum of
     martingale      √(8e²H²·log(2/δ))·√(KH)
 
 Greedy-Kernel-UCBVI adds e·(H²·N_X + 2L_1·HKσ), "updates". With stationary data and a plan (or Greedy) at every step the
-sums lose a factor H and have K·H samples for K. Here g4 = g(4), N_σ and N_X are the σ-covering numbers of state-action
-and state space. In rates, H²√(N_σK) + H³N_σN_X + L_1KHσ; stationary H^{3/2}√(N_σK) + H²N_σN_X + L_1KHσ.
+sums lose a factor H and have K·H samples instead of K. Here g4 = g(4), N_σ and N_X are the σ-covering numbers of
+state-action and state space. As rates: H²√(N_σK) + H³N_σN_X + L_1KHσ; stationary H^{3/2}√(N_σK) + H²N_σN_X + L_1KHσ.
 
 Choice of σ: with N_σ ~ σ^{-d} and N_X ~ σ^{-d_X}, σ = K^{-1/(2d+1)} gives K^{2d/(2d+1)} (for d < 1, where the
-first-order term leads, K^{(3d+1)/(4d+2)}, not K^{1/2} as printed). Balancing all three terms gives σ =
+first-order term dominates, K^{(3d+1)/(4d+2)}, not K^{1/2} as printed). Balancing all three terms gives σ =
 K^{-1/(d+max(d_X,1)+1)}: the exponent is then (d+d_X)/(d+d_X+1) for d_X ≥ 1, better whenever d_X < d, and the lower
 bound's (d+1)/(d+2) for d_X ≤ 1.
 """
@@ -137,10 +137,10 @@ class Rate:
 
 
 def rates(d: float, d_states: float) -> tuple[Rate, ...]:
-    """What is known for Lipschitz problems of dimension d (states d_X): upper bounds, then the lower bound.
+    """Known rates for Lipschitz problems of dimension d (states d_X): upper bounds, then the lower bound.
 
-    UCBVI on a uniform grid of X cells has H²√(XAK) + H³X²A besides the bias L_1KHσ, the same terms as Kernel-UCBVI. The
-    lower bound's dependence on H is conjectured from tabular problems.
+    UCBVI on a uniform grid of X cells has H²√(XAK) + H³X²A plus the bias L_1KHσ, the same terms as Kernel-UCBVI. The
+    lower bound's dependence on H is a conjecture from tabular problems.
     """
     ours = regret_exponent(bandwidth_exponent(d), d, d_states)
     better = regret_exponent(better_bandwidth_exponent(d, d_states), d, d_states)

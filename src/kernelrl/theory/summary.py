@@ -1,7 +1,7 @@
 """The numbers of the theory for one problem, which `kernelrl theory ENV` prints.
 
-The question it answers is from how many samples, and from how many episodes, the theory says anything: a bonus above
-the cap R_1 = H lets no value move, and a regret bound above K·V*_1 says nothing (no algorithm can lose more).
+It shows from how many samples, and from how many episodes, the theory is informative: with a bonus above the cap
+R_1 = H no value changes, and a regret bound above K·V*_1 is trivial (no algorithm can lose more).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kernelrl.theory.regret import (
 
 __all__ = ["LIPSCHITZ", "summarise"]
 
-# (λ_r, λ_p) of our environments as they are made by default, in the Euclidean metric.
+# (λ_r, λ_p) of this package's environments with default parameters, in the Euclidean metric.
 LIPSCHITZ = {"kernelrl/TwinRooms-v0": (10.0, 1.0), "kernelrl/Ramp-v0": (0.5, 1.0)}
 COUNTS = tuple(10.0**i for i in range(7))
 MOST_EPISODES = 10**80
@@ -38,7 +38,7 @@ def summarise(
     env_id: str, episodes: int, delta: float = 0.05, bandwidth: float | None = None, regularization: float = 0.01,
     kernel: str | Kernel = "gaussian", stationary: bool = True, lipschitz: tuple[float, float] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The theory's numbers for the environment `env_id` and `episodes` episodes; everything in it can be JSON."""
+    """The theory's numbers for the environment `env_id` and `episodes` episodes, as JSON."""
     from kernelrl.envs.making import make_environment
     from kernelrl.envs.wrapping import time_limit
 
@@ -110,7 +110,7 @@ def start_value(env: gym.Env[Any, Any]) -> float | None:
 
 
 def bonus_table(problem: Problem, kernel: Kernel, episodes: int, delta: float) -> dict[str, list[float]]:
-    """Each bonus of the first step at COUNTS; the joint ones where samples lie evenly around the state."""
+    """Each bonus of the first step at COUNTS; the joint ones for samples evenly spread around the state."""
     most = problem.most_samples(episodes)
     C = np.array(COUNTS)
     distance, square = moments(kernel, len(problem.widths))
@@ -131,7 +131,7 @@ def bonus_table(problem: Problem, kernel: Kernel, episodes: int, delta: float) -
 def regret_table(
     problem: Problem, episodes: int, delta: float, g4: float, ceiling: float | None, diameter: float
 ) -> dict[str, Any]:
-    """The terms of both bounds, what they are to be compared with, and from where on they say anything."""
+    """The terms of both bounds, what to compare them with, and from which K on they are informative."""
     value = problem.horizon if ceiling is None else ceiling
     answer: dict[str, Any] = {"start_value": ceiling, "ceiling": episodes * float(value)}
     for name, greedy in (("kernel_ucbvi", False), ("greedy", True)):
