@@ -59,7 +59,7 @@ lint: $(DEV)  ## check style, formatting and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/mypy --strict examples
-	@$(BIN)/mypy --strict --config-file= --follow-imports=silent examples/own_algorithm.py examples/tank.py tests/typed_user_file.py
+	@$(BIN)/mypy --strict --config-file= --follow-imports=silent examples/*.py tests/typed_user_file.py
 
 coverage: $(DEV)  ## run the core's tests without compilation and show which lines they reach
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered

@@ -107,6 +107,8 @@ def variants():
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
+    yield lambda: krl.KernelUCBVI(**{**shared, "representatives": 1})
+    yield lambda: krl.KernelUCBVI(**shared)
 
 
 def test_one_signature_whatever_the_hyper_parameters():
@@ -125,7 +127,7 @@ def test_one_signature_whatever_the_hyper_parameters():
     kernel = model_of(next(variants())())
     spaces = [key for key in signatures(perform) if key[0] is kernel and LpSpace in key]
     folded = [key for key in spaces if any("base" in getattr(cls, "_fields", ()) for cls in key)]
-    assert len(spaces) - len(folded) == 1  # one for all of Lp
+    assert len(spaces) - len(folded) == 2  # one for all of Lp, on all samples and on representatives
 
 
 def test_counting_sees_a_second_signature():
@@ -193,11 +195,11 @@ def test_compiling_is_announced(capsys):
     """Before the pause, once, and with the reason."""
     notice = CompileNotice()
     notice.on_start(Started(perform, "euclidean"))
-    assert capsys.readouterr().err == "Compiling KernelModel (once; the result is kept) …\n"
+    assert capsys.readouterr().err == "Compiling KernelUCBVI (once; the result is kept) …\n"
     notice.on_start(Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
     assert capsys.readouterr().err == ""
     notice.on_start(Started(perform, around))  # a user's function is kept as well
-    assert capsys.readouterr().err == "Compiling KernelModel (once; the result is kept) …\n"
+    assert capsys.readouterr().err == "Compiling KernelUCBVI (once; the result is kept) …\n"
     notice.on_start(Started(perform, overloaded))
     assert "(in each process again, since it uses difference, a function)" in capsys.readouterr().err
 

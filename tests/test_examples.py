@@ -94,3 +94,7 @@ def test_own_algorithm_keeps_what_it_learnt_when_the_range_widens():
             agent.end_episode()
     assert agent.rewards.high == 2.0
     assert agent.q_values([[0.5]], 0)[0, 0] == pytest.approx(before[0] + 1.0)  # the rise of the upper end
+
+
+def test_own_algorithm_is_checked_as_ours_are():
+    krl.testing.check_agent(OptimisticQLearning, "kernelrl/Ramp-v0")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
-from kernelrl.agents.registry import AGENTS
+from kernelrl.agents.classes import AGENTS
 from kernelrl.jit.compile import compiled, generic
 
 SPACES = gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(3)
@@ -174,7 +174,7 @@ def doubled_right(thing):
     return -2.0 * thing.number
 
 
-@halved.implement(Right, inline=True)
+@halved.implement(Right)
 def halved_right(thing):
     return 0.5 * thing.number
 
@@ -192,5 +192,5 @@ def test_the_body_of_a_declaration_is_the_default():
 
 def test_a_required_verb_has_no_default():
     assert halved(Right(3.0)) == 1.5
-    with pytest.raises(TypeError, match=r"^Left does not implement halved"):
+    with pytest.raises(TypeError, match=r"^there is no halved for Left: write a function of \(thing\)"):
         halved(Left(3.0))

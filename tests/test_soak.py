@@ -96,7 +96,7 @@ def test_faults_of_calls_by_hand_are_noticed(broken, words, tmp_path, monkeypatc
     assert words in str(outcome.failed + outcome.lost)
 
 
-class Careless(krl.RandomAgent):
+class CarelessByHand(krl.RandomAgent):
     """Destroys the older file and says nothing."""
 
     def save(self, path):
@@ -105,7 +105,7 @@ class Careless(krl.RandomAgent):
 
 def test_a_full_disk_that_costs_the_older_file_is_noticed(tmp_path):
     (tmp_path / "agent.krl").write_bytes(b"older")
-    assert not disk.refuses(Careless(), tmp_path / "agent.krl", 10)
+    assert not disk.refuses(CarelessByHand(), tmp_path / "agent.krl", 10)
     assert disk.refuses(krl.RandomAgent(), tmp_path / "agent.krl", 10)
 
 

@@ -310,8 +310,8 @@ def test_unknown_agent(saved, tmp_path):
 
 
 def test_missing_array(saved, tmp_path):
-    path = rewritten(saved, tmp_path / "partial.krl", drop="samples.reward")
-    with pytest.raises(ValueError, match=r"path: .*partial\.krl is damaged: .*samples\.reward"):
+    path = rewritten(saved, tmp_path / "partial.krl", drop="store.reward")
+    with pytest.raises(ValueError, match=r"path: .*partial\.krl is damaged: .*store\.reward"):
         krl.load(path)
 
 
@@ -326,14 +326,14 @@ def test_missing_array(saved, tmp_path):
     ],
 )
 def test_array_of_another_type(wrong, why, saved, tmp_path):
-    path = rewritten(saved, tmp_path / "partial.krl", replace=("samples.reward", wrong))
-    with pytest.raises(ValueError, match=rf"path: .*partial\.krl is damaged: array samples\.reward:? {why}"):
+    path = rewritten(saved, tmp_path / "partial.krl", replace=("store.reward", wrong))
+    with pytest.raises(ValueError, match=rf"path: .*partial\.krl is damaged: array store\.reward:? {why}"):
         krl.load(path)
 
 
 def test_objects_are_not_unpickled(saved, tmp_path):
-    path = rewritten(saved, tmp_path / "pickle.krl", replace=("samples.reward", np.array([{}], object)))
-    with pytest.raises(ValueError, match=r"path: .*pickle\.krl is damaged: array samples\.reward is not plain numbers"):
+    path = rewritten(saved, tmp_path / "pickle.krl", replace=("store.reward", np.array([{}], object)))
+    with pytest.raises(ValueError, match=r"path: .*pickle\.krl is damaged: array store\.reward is not plain numbers"):
         krl.load(path)
 
 
@@ -493,7 +493,7 @@ def test_sizes_are_checked_before_reading(saved, tmp_path, monkeypatch):
         raise AssertionError("an array was read")
 
     monkeypatch.setattr(np.lib.format, "read_array", refuse)
-    path = rewritten(saved, tmp_path / "bomb.krl", replace=("samples.states", np.zeros((2, 10**6, 2))))
+    path = rewritten(saved, tmp_path / "bomb.krl", replace=("store.states", np.zeros((2, 10**6, 2))))
     with pytest.raises(ValueError, match=r"bomb\.krl is damaged: array samples\.\w+: its shape"):
         krl.load(path)
     monkeypatch.setattr(archive_module, "available_memory", lambda: 1000)
@@ -506,14 +506,12 @@ def test_a_shape_that_its_entry_does_not_have(saved, tmp_path):
     with zipfile.ZipFile(saved) as old, zipfile.ZipFile(path, "w") as new:
         for name in old.namelist():
             content = old.read(name)
-            new.writestr(name, content + b"0" * 8 if name == "samples.reward.npy" else content)
-    with pytest.raises(
-        ValueError, match=r"lying\.krl is damaged: array samples\.reward of shape .* takes .* bytes, but"
-    ):
+            new.writestr(name, content + b"0" * 8 if name == "store.reward.npy" else content)
+    with pytest.raises(ValueError, match=r"lying\.krl is damaged: array store\.reward of shape .* takes .* bytes, but"):
         krl.load(path)
 
 
-@pytest.mark.parametrize("name", ["other.npy", "../other.npy", "samples.reward.txt", "model.pkl"])
+@pytest.mark.parametrize("name", ["other.npy", "../other.npy", "store.reward.txt", "model.pkl"])
 def test_nothing_else_is_in_the_file(name, saved, tmp_path):
     path = rewritten(saved, tmp_path / "more.krl")
     with zipfile.ZipFile(path, "a") as archive:

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 import kernelrl as krl
+from kernelrl.algorithms import random_agent
 from kernelrl.episodes import verbs
 from small_envs import Chain, Line
 
@@ -342,7 +343,29 @@ def test_check_agent_names_the_check():
         krl.testing.check_agent(ActsAnyhow)
 
 
-def test_arrays_that_matter_by_their_length_are_found(monkeypatch):
-    monkeypatch.setattr(verbs, "grow", lambda model: model._replace(stream=np.ones(4, np.uint64)))
+class Stretched(NamedTuple):
+    """The random agent's model, which loses its stream when it grows."""
+
+    horizon: int
+    actions: int
+    stream: np.ndarray
+
+
+for _verb, _function in (
+    (verbs.choose, random_agent.choose_uniform),
+    (verbs.observe, random_agent.observe_uniform),
+    (verbs.read_q, random_agent.read_q_uniform),
+    (verbs.read_values, random_agent.read_values_uniform),
+):
+    _verb.implement(Stretched)(_function)
+verbs.grow.implement_plain(Stretched)(lambda model: model._replace(stream=np.ones(4, np.uint64)))
+
+
+class Stretches(Careless):
+    def new_model(self, spaces, stream):
+        return Stretched(spaces.horizon, spaces.actions, stream)
+
+
+def test_arrays_that_matter_by_their_length_are_found():
     with pytest.raises(AssertionError, match="with longer arrays the returns are"):
-        krl.testing.AGENT_CHECKS["growing"](krl.RandomAgent, easy())
+        krl.testing.AGENT_CHECKS["growing"](Stretches, easy())

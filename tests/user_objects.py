@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import kernelrl as krl
+from kernelrl.geometry.kernels import EXPONENTIAL, KernelWithCode
 from kernelrl.geometry.metrics import LpSpace
 
 
@@ -40,10 +41,10 @@ class Weighted:
 
 @krl.register("kernel", "laplace")
 @dataclass(frozen=True)
-class Laplace(krl.kernels.Kernel):
+class Laplace(KernelWithCode):
     """exp(-z/2): outside the theory, since it falls too slowly."""
 
-    name, code, power = "laplace", krl.kernels.EXPONENTIAL, 1.0
+    name, code, power = "laplace", EXPONENTIAL, 1.0
     C1, C2, admissible = np.inf, 0.5, False
 
 

@@ -203,10 +203,11 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         model = event.data["args"][0] if event.data["args"] else None
         if model is None or model in self._said or not module.startswith("kernelrl."):
             return
-        if "settings" not in getattr(getattr(model, "instance_class", None), "_fields", ()):
+        cls = getattr(model, "instance_class", None)
+        if cls is None or "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
             return
         self._said.add(model)
-        print(f"Compiling {model.instance_class.__name__} ({how_often(event)}) …", file=sys.stderr, flush=True)
+        print(f"Compiling {cls.__name__.removesuffix('Model')} ({how_often(event)}) …", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         """It has been compiled."""

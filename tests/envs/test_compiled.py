@@ -232,7 +232,7 @@ def test_missing_verbs():
         make(Bare(0.5))
     with pytest.raises(TypeError, match=r"^Half lacks the verb advance: .* return reward, terminated, truncated$"):
         make(Half(0.5))
-    with pytest.raises(TypeError, match=r"^there is no advance for Half: .*@advance\.implement\(Half\)"):
+    with pytest.raises(TypeError, match=r"^Half does not implement advance: .*@advance\.implement\(Half\)"):
         krl.envs.advance(Half(0.5), None, None, 0, None)
 
 

@@ -318,9 +318,9 @@ def test_listing():
     }  # fmt: skip
     assert {"KernelUCBVI", "GreedyKernelUCBVI", "RandomAgent"} <= set(everything["agents"])
     assert "kernelrl/TwinRooms-v0" in everything["environments"]
-    for kernel in everything["kernels"]:
-        if kernel != "exponential-power":
-            krl.kernels.resolve_kernel(kernel)
+    assert set(krl.kernels.KERNELS) < set(everything["kernels"])
+    for kernel in krl.kernels.KERNELS:
+        krl.kernels.resolve_kernel(kernel)
     assert all(text and "\n" not in text for entries in everything.values() for text in entries.values())
 
 

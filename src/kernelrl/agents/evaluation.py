@@ -141,12 +141,12 @@ def empirical_bernstein(returns: npt.ArrayLike, width: float, delta: float, side
 
 def t_interval(values: Floats, delta: float = 0.05) -> tuple[float, float]:
     """Student's interval of the mean of `values` (n,)."""
-    from scipy.stats import t
+    from scipy.special import stdtrit  # the quantile of Student's t
 
     mean, n = float(values.mean()), values.size
     if n < 2:
         return -np.inf, np.inf
-    half = float(t.ppf(1.0 - delta / 2.0, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, 1.0 - delta / 2.0) * values.std(ddof=1) / np.sqrt(n))
     return mean - half, mean + half
 
 

@@ -6,6 +6,7 @@ assumption 3, known Lipschitz constants, and a space with a known covering numbe
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.bonuses.problem import BonusProblem
 from kernelrl.bonuses.smoothed import bonus_object
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, Folded, Lp
@@ -20,11 +22,11 @@ from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_value
 from kernelrl.planning.sides import LOWER, UPPER
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
-from kernelrl.theory.kernel_constants import qualifying_kernels
+from kernelrl.theory.kernel_constants import check_kernel, qualifying_kernels
 
 __all__ = [
-    "BonusProblem",
     "Bounds",
+    "TheoryProblem",
     "check_bonus",
     "check_certificate",
     "check_order",
@@ -39,12 +41,7 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
     if not chosen.promises:
         return
     name = type(chosen).__name__
-    g = resolve_kernel(kernel)
-    if not g.admissible:
-        raise ValueError(
-            f"kernel: the bonus {name} holds for kernels of the theory's assumption only, and {g.name} is none of them "
-            f"(g(4) = 0); use {', '.join(qualifying_kernels())}, or the bonus Simplified"
-        )
+    check_assumption(name, resolve_kernel(kernel))
     if lipschitz is None:
         raise ValueError(
             f"lipschitz: the bonus {name} needs Lipschitz constants; give lipschitz=(λ_r, λ_p)"
@@ -64,6 +61,22 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
         )
 
 
+@functools.cache
+def check_assumption(name: str, g: Kernel) -> None:
+    """Refuse a kernel that does not satisfy assumption 3, or not with the constants that it says."""
+    if not g.admissible:
+        raise ValueError(
+            f"kernel: the bonus {name} holds for kernels of the theory's assumption only, and {g.name} is none of them "
+            f"(g(4) = {g.g4:.3g}); use {', '.join(qualifying_kernels())}, or the bonus Simplified"
+        )
+    found = check_kernel(g, 2001)
+    if not (found.admissible and found.C1 <= g.C1 * (1.0 + 1e-9) and found.C2 <= g.C2 * (1.0 + 1e-9)):
+        raise ValueError(
+            f"kernel: {g.name} does not satisfy the theory's assumption with C1 = {g.C1:.6g} and C2 = {g.C2:.6g}, "
+            f"though it says so: {found}; set admissible = False, or constants that hold"
+        )
+
+
 def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> None:
     """Raise ValueError for `name`, such as a certificate, if the bonus gives no certificates."""
     chosen = bonus_object(bonus)
@@ -80,27 +93,8 @@ def check_certificate(name: str, bonus: Any, scale: float, lipschitz: Any) -> No
         raise ValueError(f"{name}: with bonus_scale={scale} below 1 the bonus certifies nothing; make the agent with 1")
 
 
-@dataclass(frozen=True)
-class BonusProblem:
-    """What a bonus may depend on; rewards are mapped to [0, 1]."""
-
-    kernel: Kernel
-    metric: Any
-    width: float
-    """Width of the range of rewards, in the environment's units."""
-    box: tuple[Floats, Floats]
-    """The box of embedded states."""
-    actions: int
-    horizon: int
-    sigma: float
-    beta: float
-    given: Any
-    """Lipschitz constants as given."""
-    lipschitz: Floats
-    """(H,) L_h."""
-    stationary: bool
-    merge: float
-    """The merge distance of representative states, or 0."""
+class TheoryProblem(BonusProblem):
+    """What a bonus may depend on, with the theory's tables."""
 
     def full_table(self, delta: float, episodes: int | None, reward_term: str) -> Floats:
         """The coefficients of the full bonus."""
@@ -121,8 +115,8 @@ class BonusProblem:
             )
         return Problem(
             self.horizon, self.actions, tuple(widths.tolist()), self.sigma, self.beta, g.C1, g.C2,
-            tuple(self.lipschitz.tolist()), self.given if isinstance(self.given, tuple) else None, self.stationary,
-            self.merge, norm_of(metric), (metric.defect or 0.0) / self.width if isinstance(metric, Folded) else 0.0,
+            tuple(self.lipschitz.tolist()), self.rates, self.stationary, self.merge, norm_of(metric),
+            (metric.defect or 0.0) / self.width if isinstance(metric, Folded) else 0.0,
         )  # fmt: skip
 
 

@@ -58,11 +58,13 @@ class EverySample:
         """The model with all its data and another bandwidth, other units or other Lipschitz constants."""
 
         def new() -> Any:
+            nonlocal settings
+            settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
             self.widths = self._widths(settings)
             return self._empty_plan(settings)
 
-        model = model._replace(settings=settings, plan=for_settings(model.plan, settings, new))
-        return with_room(model)
+        plan = for_settings(model.plan, settings, new)
+        return with_room(model._replace(settings=settings, plan=plan))
 
     def planned(self, model: Any, side: Any, what: str) -> Planned:
         """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""

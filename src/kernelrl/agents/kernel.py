@@ -21,13 +21,14 @@ from kernelrl.agents.checks import (
 )
 from kernelrl.agents.evaluation import PolicyGap, policy_gap
 from kernelrl.agents.guarantees import (
-    BonusProblem,
     Bounds,
+    TheoryProblem,
     check_bonus,
     check_certificate,
     check_order,
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
+from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
 from kernelrl.agents.spaces import Spaces
 from kernelrl.bonuses.interface import with_data_of
 from kernelrl.bonuses.smoothed import bonus_object
@@ -46,7 +47,7 @@ from kernelrl.theory.lipschitz import unknown_lipschitz
 
 __all__ = ["KernelAgent"]
 
-MOST_SAMPLES = 2.0**20
+MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
 MANY_SAMPLES, ALONE = 1000, 0.8  # from so many samples on, warn if there are more than ALONE representatives per sample
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
@@ -134,27 +135,33 @@ class KernelAgent(Agent, abstract=True):
         kernel, space, lipschitz = resolve_kernel(self.kernel), self.metric.space(low, high), self._mapped_lipschitz()
         L = lipschitz_constants(lipschitz, horizon)
         constants, bonus = np.zeros(horizon) if L is None else L, bonus_object(self.bonus)
-        problem = BonusProblem(
-            kernel, self.metric, self.rewards.width, embedded_box(space, low, high), actions, horizon, sigma,
-            self.regularization, lipschitz, constants, self.stationary, self.representatives or 0.0,
+        problem = TheoryProblem(
+            horizon, actions, self.regularization, sigma, self.stationary, constants,
+            lipschitz if isinstance(lipschitz, tuple) else None, self.representatives or 0.0, kernel, self.metric,
+            self.rewards.width, embedded_box(space, low, high),
         )  # fmt: skip
+        smoothing, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
+        if self.model is None:
+            check_kernel_form(kernel, smoothing)
+            check_bonus_form(bonus, made, self.regularization)
         return Settings.of(
-            horizon=horizon, actions=actions, beta=self.regularization, **self._smoothing(sigma),
-            stationary=self.stationary, interpolate=L is not None, lipschitz=constants,
-            replan=REPLAN.index(self.replan), promises=bonus.promises, kernel=kernel.compiled(),
-            bonus=bonus.compiled(self.bonus_scale, problem), units=self.rewards.units, space=space,
+            horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / sigma**2,
+            reach=kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * sigma, stationary=self.stationary,
+            interpolate=L is not None, lipschitz=constants, replan=REPLAN.index(self.replan),
+            promises=bonus.promises, kernel=smoothing, bonus=made, units=self.rewards.units, space=space,
         )  # fmt: skip
 
-    def _smoothing(self, sigma: float) -> dict[str, float]:
-        """The settings that depend on the bandwidth."""
-        # Even MOST_SAMPLES smaller weights would not change β in double precision.
-        reach = resolve_kernel(self.kernel).reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * sigma
-        return {"inverse_sigma2": 1.0 / sigma**2, "reach": reach}
+    def _settings_now(self) -> Settings:
+        """The settings for the bandwidth, the units of reward and the Lipschitz constants in use now."""
+        spaces = self.spaces
+        settings = self._settings(spaces.low, spaces.high, spaces.actions, spaces.horizon, self._sigma)
+        return settings._replace(bonus=with_data_of(settings.bonus, self.model.settings.bonus))
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """The model before any data."""
         low, high = spaces.low, spaces.high
         self._warn_of_axes(low, high)
+        check_space(self.metric, self.metric.space(low, high), low.size)
         self.metric.check(low, high)
         self._sigma = check_bandwidth(self.stored["sigma"]) if "sigma" in self.stored else self._bandwidth_of(0)
         self._log_epoch = whole_number("log_epoch", self.stored.get("log_epoch", 0), 0)
@@ -186,8 +193,7 @@ class KernelAgent(Agent, abstract=True):
         sigma = self._bandwidth_of(k)
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
-            settings = self.model.settings._replace(**self._smoothing(sigma))
-            self.model = self._keeping.with_settings(self.model, settings)
+            self.model = self._keeping.with_settings(self.model, self._settings_now())
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
@@ -199,21 +205,14 @@ class KernelAgent(Agent, abstract=True):
         epoch = k.bit_length() - 1
         if epoch != self._log_epoch:
             self._log_epoch = epoch
-            spaces, before = self.spaces, self.model.settings
-            settings = self._settings(spaces.low, spaces.high, spaces.actions, spaces.horizon, self._sigma)
-            settings = settings._replace(bonus=with_data_of(settings.bonus, before.bonus))
-            self.model = self._keeping.with_settings(self.model, settings)
+            self.model = self._keeping.with_settings(self.model, self._settings_now())
         return epoch_end(epoch) - self.episodes
 
     def rescaled(self, keep: float) -> Any:
         """The model in the units of the current range, including the Lipschitz constants."""
         before = self.model.settings
-        L = lipschitz_constants(self._mapped_lipschitz(), before.horizon)
-        settings = before._replace(units=self.rewards.units)
-        if L is not None:
-            settings = settings.with_lipschitz(L)
-        model = self._keeping.with_settings(self.model, settings)._replace(settings=before)
-        return verbs.rescaled(model, settings, keep)
+        model = self._keeping.with_settings(self.model, self._settings_now())
+        return verbs.rescaled(model._replace(settings=before), model.settings, keep)
 
     def capture(self) -> dict[str, Any]:
         """Also the bandwidth in use and the widths of cells."""

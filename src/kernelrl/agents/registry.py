@@ -120,18 +120,9 @@ class Recursion:
 AS_TUPLE: dict[str | None, type[Any]] = {"lipschitz": Recursion}  # objects that agents hold as a tuple of their fields
 
 PACKAGE: dict[str, dict[str, type[Any]]] = {
-    "kernel": {
-        "gaussian": kernels.Gaussian,
-        "exponential-power": kernels.ExponentialPower,
-        "compact": kernels.Compact,
-        **kernels.OUTSIDE,
-    },
-    "metric": {"lp": metrics.Lp, "folded": metrics.Folded, "custom": metrics.Custom},
-    "bonus": {
-        "simplified": bonuses.Simplified,
-        "full": bonuses.Full,
-        "joint": bonuses.Joint,
-    },
+    "kernel": kernels.CLASSES,
+    "metric": metrics.CLASSES,
+    "bonus": bonuses.BONUSES,
     "bandwidth": {"power": schedules.Power},
     "lipschitz": {"recursion": Recursion},
 }

@@ -46,7 +46,7 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, checks, require
 from kernelrl.stores.units import Units, after_end, learnt
 
-__all__ = ["AdaptiveQL", "AdaptiveTrees", "Partition", "leaves", "new_adaptive_ql"]
+__all__ = ["AdaptiveQL", "AdaptiveQLModel", "Partition", "leaves", "new_adaptive_ql"]
 
 DIGITS = 30  # a ball of depth 30 would need 4^29 visits
 VALUE, VISITS, ENOUGH = range(3)  # of `balls`
@@ -65,7 +65,7 @@ class AdaptiveSettings(NamedTuple):
     bonus: Counted
 
 
-class AdaptiveTrees(NamedTuple):
+class AdaptiveQLModel(NamedTuple):
     """The state of adaptive Q-learning: H·A trees of balls. The first ball of (h, a) is number h·A + a."""
 
     settings: AdaptiveSettings
@@ -79,7 +79,7 @@ class AdaptiveTrees(NamedTuple):
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
 
 
-@checks(AdaptiveTrees)
+@checks(AdaptiveQLModel)
 def check_trees(where, model):
     """The balls form trees: each split ball has 2^d later children, and a ball of depth k splits at 4^k visits."""
     roots, children = model.settings.horizon * model.settings.actions, 1 << model.settings.low.size
@@ -108,24 +108,24 @@ def new_adaptive_ql(horizon, actions, units, low, high, bonus, stream):
     balls = np.zeros((room, 3))
     balls[:roots, VALUE] = np.repeat(bonus.cap[:-1], actions)
     balls[:roots, ENOUGH] = 1.0
-    return AdaptiveTrees(
+    return AdaptiveQLModel(
         settings, stream, np.full(room, -1, np.int32), balls, np.array([roots]), np.zeros((2, low.size), np.int64),
         np.zeros(actions),
     )  # fmt: skip
 
 
-@has_room.implement(AdaptiveTrees)
+@has_room.implement(AdaptiveQLModel)
 def has_room_adaptive(model):
     return model.child.size - model.used[0] >= model.settings.horizon << model.settings.low.size
 
 
-@grow.implement_plain(AdaptiveTrees)
+@grow.implement_plain(AdaptiveQLModel)
 def grow_adaptive(model):
     room = more(model.child.size)
     return model._replace(child=lengthen(model.child, room, 0, -1), balls=lengthen(model.balls, room, 0))
 
 
-@rescaled.implement_plain(AdaptiveTrees)
+@rescaled.implement_plain(AdaptiveQLModel)
 def rescale_adaptive(model, settings, keep):
     roots = settings.horizon * settings.actions
     step = np.zeros(model.child.size, np.int64)  # the step that each ball belongs to
@@ -181,14 +181,14 @@ def split(model, ball):
     model.used[0] = first + children
 
 
-@choose.implement(AdaptiveTrees, inline=True)
+@choose.implement(AdaptiveQLModel)
 def choose_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[HERE])
     values_at(model, model.buffer[HERE], h, model.scratch)
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(AdaptiveTrees, inline=True)
+@observe.implement(AdaptiveQLModel)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
     G = learnt(settings.units, reward)
@@ -208,13 +208,13 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
         split(model, ball)
 
 
-@read_q.implement(AdaptiveTrees)
+@read_q.implement(AdaptiveQLModel)
 def read_q_adaptive(model, state, h, out):
     locate(model.settings, state, model.buffer[HERE])
     values_at(model, model.buffer[HERE], h, out)
 
 
-@read_values.implement(AdaptiveTrees)
+@read_values.implement(AdaptiveQLModel)
 def read_values_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[HERE])
     values_at(model, model.buffer[HERE], h, model.scratch)
@@ -228,13 +228,13 @@ def visits_at(model, place, h, out):
         out[a] = model.balls[leaf(model.child, h * out.size + a, place), VISITS]
 
 
-@read_counts.implement(AdaptiveTrees)
+@read_counts.implement(AdaptiveQLModel)
 def read_counts_adaptive(model, state, h, out):
     locate(model.settings, state, model.buffer[HERE])
     visits_at(model, model.buffer[HERE], h, out)
 
 
-@read_bonuses.implement(AdaptiveTrees)
+@read_bonuses.implement(AdaptiveQLModel)
 def read_bonuses_adaptive(model, state, h, out):
     locate(model.settings, state, model.buffer[HERE])
     visits_at(model, model.buffer[HERE], h, out)

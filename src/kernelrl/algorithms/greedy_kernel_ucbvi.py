@@ -42,13 +42,13 @@ from kernelrl.planning.sides import UPPER
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
-__all__ = ["GreedyKernelUCBVI", "GreedyModel"]
+__all__ = ["GreedyKernelUCBVI", "GreedyKernelUCBVIModel"]
 
 HERE, NEXT, Q = range(3)  # of `scratch`
 BEST, STEP, SEEN = range(3)  # of `memo`; the state follows
 
 
-class GreedyModel(NamedTuple):
+class GreedyKernelUCBVIModel(NamedTuple):
     """The state of Greedy-Kernel-UCBVI."""
 
     settings: Settings
@@ -61,31 +61,31 @@ class GreedyModel(NamedTuple):
     memo: Annotated[np.ndarray, Field("any", scratch=True, fill=-1)]
 
 
-@checks(GreedyModel)
+@checks(GreedyKernelUCBVIModel)
 def check_model(where, model):
     """Values and store fit together."""
     check_plan(model.plan, model.settings, model.store, where)
 
 
-@has_room.implement(GreedyModel)
+@has_room.implement(GreedyKernelUCBVIModel)
 def greedy_room(model):
     return plan_room(model.plan, model.settings, model.store)
 
 
-@grow.implement_plain(GreedyModel)
+@grow.implement_plain(GreedyKernelUCBVIModel)
 def grow_greedy(model):
     plan, store = grown(model.plan, model.settings, model.store)
     return model._replace(plan=plan, store=store)
 
 
-@rescaled.implement_plain(GreedyModel)
+@rescaled.implement_plain(GreedyKernelUCBVIModel)
 def rescale_greedy(model, settings, keep):
     model.memo[:] = -1.0
     plan = with_units(model.plan, settings, model.store, model.settings.units, keep)
     return model._replace(settings=settings, plan=plan)
 
 
-@choose.implement(GreedyModel)
+@choose.implement(GreedyKernelUCBVIModel)
 def choose_greedy(model, state, h):
     x, q, memo = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions], model.memo
     embed(model.settings.space, state, x)
@@ -107,7 +107,7 @@ def is_known(model, x, h):
     return known
 
 
-@observe.implement(GreedyModel)
+@observe.implement(GreedyKernelUCBVIModel)
 def observe_greedy(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
     x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
@@ -117,28 +117,28 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     learn(plan, settings, store, x, action, reward, y, h, terminated, known, model.memo[BEST])
 
 
-@read_q.implement(GreedyModel)
+@read_q.implement(GreedyKernelUCBVIModel)
 def read_q_greedy(model, state, h, out):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
-@read_values.implement(GreedyModel)
+@read_values.implement(GreedyKernelUCBVIModel)
 def read_values_greedy(model, state, h):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     return value_at(model.plan, model.settings, model.store, x, h)
 
 
-@read_counts.implement(GreedyModel)
+@read_counts.implement(GreedyKernelUCBVIModel)
 def read_counts_greedy(model, state, h, out):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
-@read_bonuses.implement(GreedyModel)
+@read_bonuses.implement(GreedyKernelUCBVIModel)
 def read_bonuses_greedy(model, state, h, out):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
@@ -179,4 +179,4 @@ class GreedyKernelUCBVI(KernelAgent):
     def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
         scratch, memo = np.zeros((3, max(d, settings.actions))), np.full(3 + d, -1.0)
-        return GreedyModel(settings, store, plan, stream, scratch, memo)
+        return GreedyKernelUCBVIModel(settings, store, plan, stream, scratch, memo)

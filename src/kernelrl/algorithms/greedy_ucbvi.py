@@ -33,7 +33,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks
-from kernelrl.planning.cells import cell_row
+from kernelrl.planning.cells import Level, cell_row
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
     BLOCKS,
@@ -48,6 +48,7 @@ from kernelrl.stores.counts import (
     pair_of,
     pool_of,
 )
+from kernelrl.stores.units import after_end
 
 __all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
 
@@ -96,10 +97,13 @@ def targets_at(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.store, model.settings.actions, pool_of(model.settings, h), x, 0)
     settings = model.settings
-    return cell_row(UPPER, settings, model.store, p, h, model.V[h + 1], q, False)
+    bonus = settings.bonus
+    after, never = after_end(settings.units, settings.horizon, h), max(bonus.cap[h], bonus.root + bonus.share[h])
+    level = Level(model.store, settings.units, after, bonus.share[h], never)
+    return cell_row(UPPER, level, p, model.V[h + 1], q, False)
 
 
-@choose.implement(GreedyUCBVIModel, inline=True)
+@choose.implement(GreedyUCBVIModel)
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = targets_at(model, x, h, model.scratch)
@@ -107,7 +111,7 @@ def choose_greedy_ucbvi(model, state, h):
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(GreedyUCBVIModel, inline=True)
+@observe.implement(GreedyUCBVIModel)
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, memo, counts = model.settings, model.memo, model.store
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)

@@ -13,6 +13,7 @@ from kernelrl.arguments import one_of, positive, whole_number
 from kernelrl.bonuses.counted import BONUSES, Counted, has_width, new_counted, width_of_ucbvi
 from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
+from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import deployed_q
 from kernelrl.stores.counts import TRANSITIONS
 
@@ -97,5 +98,6 @@ class CountingAgent(GridAgent, abstract=True):
         number = int(counts.number[TRANSITIONS])
         if self._deployed is None or self._deployed[0] != number:
             self._deployed = number, deployed_q(settings, counts)
-        cells = [int(cell_of(settings.grid, x)) for x in states]
+        grid = hand_over(settings.grid)
+        cells = [int(cell_of(grid, x)) for x in states]
         return np.asarray(self._deployed[1][step, cells].argmax(axis=1), np.int64)

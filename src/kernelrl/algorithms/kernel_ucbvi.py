@@ -56,12 +56,12 @@ from kernelrl.planning.smoothed import Smoothed, new_smoothed
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
-__all__ = ["KernelModel", "KernelUCBVI"]
+__all__ = ["KernelUCBVI", "KernelUCBVIModel"]
 
 HERE, NEXT, Q = range(3)  # of `scratch`
 
 
-class KernelModel(NamedTuple):
+class KernelUCBVIModel(NamedTuple):
     """The state of Kernel-UCBVI."""
 
     settings: Settings
@@ -72,31 +72,31 @@ class KernelModel(NamedTuple):
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
 
 
-@checks(KernelModel)
+@checks(KernelUCBVIModel)
 def check_model(where, model):
     """Plan and store fit together."""
     check_plan(model.plan, model.settings, model.store, where)
 
 
-@completes(KernelModel)
+@completes(KernelUCBVIModel)
 def complete_model(model):
     """The model with the arrays that are not saved."""
     plan, store = complete_plan(model.plan, model.settings, model.store)
     return model._replace(plan=plan, store=store)
 
 
-@has_room.implement(KernelModel)
+@has_room.implement(KernelUCBVIModel)
 def kernel_room(model):
     return plan_room(model.plan, model.settings, model.store)
 
 
-@grow.implement_plain(KernelModel)
+@grow.implement_plain(KernelUCBVIModel)
 def grow_kernel(model):
     plan, store = grown(model.plan, model.settings, model.store)
     return model._replace(plan=plan, store=store)
 
 
-@rescaled.implement_plain(KernelModel)
+@rescaled.implement_plain(KernelUCBVIModel)
 def rescale_kernel(model, settings, keep):
     model = model._replace(settings=settings)
     plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans whatever `replan` is
@@ -105,13 +105,13 @@ def rescale_kernel(model, settings, keep):
     return model
 
 
-@begin_episode.implement(KernelModel)
+@begin_episode.implement(KernelUCBVIModel)
 def begin_kernel(model):
     if model.settings.replan != DOUBLING or model.plan.clock[PLANS] == 0:
         renew(model.plan, model.settings, model.store)
 
 
-@choose.implement(KernelModel)
+@choose.implement(KernelUCBVIModel)
 def choose_kernel(model, state, h):
     x, q = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions]
     embed(model.settings.space, state, x)
@@ -119,7 +119,7 @@ def choose_kernel(model, state, h):
     return pick_largest(q, model.stream)
 
 
-@observe.implement(KernelModel)
+@observe.implement(KernelUCBVIModel)
 def observe_kernel(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
     x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
@@ -131,28 +131,28 @@ def observe_kernel(model, state, action, reward, next_state, h, terminated):
         renew(plan, settings, store)
 
 
-@read_q.implement(KernelModel)
+@read_q.implement(KernelUCBVIModel)
 def read_q_kernel(model, state, h, out):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
-@read_values.implement(KernelModel)
+@read_values.implement(KernelUCBVIModel)
 def read_values_kernel(model, state, h):
     q = model.scratch[Q, : model.settings.actions]
     read_q(model, state, h, q)
     return min(np.float64(model.settings.horizon - h), largest(q))
 
 
-@read_counts.implement(KernelModel)
+@read_counts.implement(KernelUCBVIModel)
 def read_counts_kernel(model, state, h, out):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
-@read_bonuses.implement(KernelModel)
+@read_bonuses.implement(KernelUCBVIModel)
 def read_bonuses_kernel(model, state, h, out):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
@@ -199,4 +199,4 @@ class KernelUCBVI(KernelAgent):
 
     def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
-        return KernelModel(settings, store, plan, stream, np.zeros((3, max(d, settings.actions))))
+        return KernelUCBVIModel(settings, store, plan, stream, np.zeros((3, max(d, settings.actions))))

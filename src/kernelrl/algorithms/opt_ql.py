@@ -37,7 +37,7 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
 from kernelrl.stores.units import Units, after_end, learnt
 
-__all__ = ["GridOptQL", "OptQL", "kept", "new_opt_ql"]
+__all__ = ["OptQL", "OptQLModel", "kept", "new_opt_ql"]
 
 
 class OptQLSettings(NamedTuple):
@@ -50,7 +50,7 @@ class OptQLSettings(NamedTuple):
     bonus: Counted
 
 
-class GridOptQL(NamedTuple):
+class OptQLModel(NamedTuple):
     """The state of OptQL."""
 
     settings: OptQLSettings
@@ -66,7 +66,7 @@ def new_opt_ql(horizon, actions, after, units, grid, bonus, stream):
     shape = (horizon, grid.cells, actions)
     Q = np.empty(shape)
     Q[:] = bonus.cap[:-1, None, None]
-    return GridOptQL(settings, stream, np.zeros(shape), Q, np.zeros(shape if after else (0, 0, 0)))
+    return OptQLModel(settings, stream, np.zeros(shape), Q, np.zeros(shape if after else (0, 0, 0)))
 
 
 def kept(old, new, keep):
@@ -74,7 +74,7 @@ def kept(old, new, keep):
     return 1.0 if old.empty and new.low == 0.0 else keep
 
 
-@rescaled.implement_plain(GridOptQL)
+@rescaled.implement_plain(OptQLModel)
 def rescale_opt_ql(model, settings, keep):
     keep = kept(model.settings.units, settings.units, keep)
     cap = settings.bonus.cap[:-1, None, None]
@@ -92,12 +92,12 @@ def value_of(model, x, h):
     return min(model.settings.bonus.cap[h], largest(model.Q[h, x]))
 
 
-@choose.implement(GridOptQL, inline=True)
+@choose.implement(OptQLModel)
 def choose_opt_ql(model, state, h):
     return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
-@observe.implement(GridOptQL, inline=True)
+@observe.implement(OptQLModel)
 def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     settings = model.settings
     x, H = cell_of(settings.grid, state), settings.horizon
@@ -106,36 +106,37 @@ def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
         G += value_of(model, cell_of(settings.grid, next_state), h + 1)
-    n = model.N[h, x, action] + 1.0
-    model.N[h, x, action] = n
+    Q, N, E = model.Q[h, x], model.N[h, x], model.E
+    n = N[action] + 1.0
+    N[action] = n
     alpha, B = (H + 1.0) / (H + n), value(settings.bonus, h, n, 0.0, 0.0)
     if settings.after:
-        model.E[h, x, action] = (1.0 - alpha) * model.E[h, x, action] + alpha * G
-        model.Q[h, x, action] = model.E[h, x, action] + B
+        E[h, x, action] = (1.0 - alpha) * E[h, x, action] + alpha * G
+        Q[action] = E[h, x, action] + B
     else:
-        model.Q[h, x, action] = (1.0 - alpha) * model.Q[h, x, action] + alpha * (G + B)
+        Q[action] = (1.0 - alpha) * Q[action] + alpha * (G + B)
 
 
-@read_q.implement(GridOptQL)
+@read_q.implement(OptQLModel)
 def read_q_opt_ql(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
         out[a] = model.Q[h, x, a]
 
 
-@read_values.implement(GridOptQL)
+@read_values.implement(OptQLModel)
 def read_values_opt_ql(model, state, h):
     return value_of(model, cell_of(model.settings.grid, state), h)
 
 
-@read_counts.implement(GridOptQL)
+@read_counts.implement(OptQLModel)
 def read_counts_opt_ql(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
         out[a] = model.N[h, x, a]
 
 
-@read_bonuses.implement(GridOptQL)
+@read_bonuses.implement(OptQLModel)
 def read_bonuses_opt_ql(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):

@@ -20,10 +20,10 @@ from kernelrl.episodes.verbs import (
 from kernelrl.jit.fields import Field
 from kernelrl.jit.stream import index_below
 
-__all__ = ["RandomAgent", "RandomModel"]
+__all__ = ["RandomAgent", "RandomAgentModel"]
 
 
-class RandomModel(NamedTuple):
+class RandomAgentModel(NamedTuple):
     """The state of the random agent."""
 
     horizon: int
@@ -31,23 +31,23 @@ class RandomModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]
 
 
-@choose.implement(RandomModel)
+@choose.implement(RandomAgentModel)
 def choose_uniform(model, state, h):
     return index_below(model.stream, model.actions)
 
 
-@observe.implement(RandomModel)
+@observe.implement(RandomAgentModel)
 def observe_uniform(model, state, action, reward, next_state, h, terminated):
     return None
 
 
-@read_q.implement(RandomModel)
+@read_q.implement(RandomAgentModel)
 def read_q_uniform(model, state, h, out):
     for a in range(out.size):
         out[a] = model.horizon - h
 
 
-@read_values.implement(RandomModel)
+@read_values.implement(RandomAgentModel)
 def read_values_uniform(model, state, h):
     return np.float64(model.horizon - h)
 
@@ -65,7 +65,7 @@ class RandomAgent(Agent):
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Nothing but the stream."""
-        return RandomModel(spaces.horizon, spaces.actions, stream)
+        return RandomAgentModel(spaces.horizon, spaces.actions, stream)
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) random actions, each a function of the seed, the state and the step, since deploying changes nothing."""

@@ -51,6 +51,7 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks, require
 from kernelrl.planning.backward import backward
 from kernelrl.planning.cells import Cells, enqueue, new_cells, queue_all, untried
+from kernelrl.planning.interface import PLANS
 from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
@@ -69,8 +70,6 @@ from kernelrl.stores.counts import (
 
 __all__ = ["UCBVI", "UCBVIModel"]
 
-MADE = 0  # of `plans`
-
 
 class UCBVIModel(NamedTuple):
     """The state of UCBVI."""
@@ -79,7 +78,6 @@ class UCBVIModel(NamedTuple):
     store: Counts
     plan: Cells
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    plans: Annotated[np.ndarray, Field("1", np.int64)]  # MADE: number of plans
 
 
 @checks(UCBVIModel)
@@ -111,9 +109,9 @@ def rescale_ucbvi(model, settings, keep):
         cap = settings.bonus.cap[:-1, None, None]
         plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
     queue_all(plan, model.store)
-    plans, model.plans[MADE] = int(model.plans[MADE]), 0  # so that this plans whatever `replan` is
+    plans, plan.clock[PLANS] = int(plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
-    model.plans[MADE] = plans + 1
+    plan.clock[PLANS] = plans + 1
     return model
 
 
@@ -121,12 +119,12 @@ def rescale_ucbvi(model, settings, keep):
 def plan_now(model):
     """Plan on all data."""
     backward(model.plan, model.settings, model.store, UPPER)
-    model.plans[MADE] += 1
+    model.plan.clock[PLANS] += 1
 
 
 @begin_episode.implement(UCBVIModel)
 def begin_ucbvi(model):
-    if model.settings.replan != DOUBLING or model.plans[MADE] == 0:
+    if model.settings.replan != DOUBLING or model.plan.clock[PLANS] == 0:
         plan_now(model)
 
 
@@ -218,4 +216,4 @@ class UCBVI(CountingAgent):
         )  # fmt: skip
         plan = new_cells(horizon, grid.cells, actions, pools, untried(bonus), bonus.cap)
         store = new_counts(pools, grid.cells, actions, 4 * horizon)
-        return UCBVIModel(settings, store, plan, stream, np.zeros(1, np.int64))
+        return UCBVIModel(settings, store, plan, stream)

@@ -6,7 +6,10 @@ that `needs_moments`, of Σwρ and Σw² (0 where they are not kept):
     value        B_h: what is added to r̂ + P̂V to be optimistic
     lower_value  B'_h: what is subtracted for a lower bound; B_h unless said otherwise
     add_values   r̂ + P̂V + B_h at many pairs at once
-    count        a sample has come; `before_data` takes that back
+    count        a sample has come
+
+What `count` changes are arrays that are declared (`Annotated[np.ndarray, Field(…)]`) and 0 before any data. They are
+saved with an agent; `before_data` and `with_data_of` take them back to 0 and to another bonus.
 
 All bonuses of this package share one class, `CodedBonus`, and are told apart by a code, in this file and nowhere else:
 machine code made for one serves them all. A bonus of a user's own is a class of its own (docs/extending.md).
@@ -22,12 +25,13 @@ since estimates are shrunk towards 0.
 """
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.jit.compile import SUMS, generic, inner
-from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.jit.compile import SUMS, generic, inner, name_of
+from kernelrl.jit.fields import Field, Rows, checks, declared, require
 
 __all__ = [
     "FULL",
@@ -37,6 +41,7 @@ __all__ = [
     "CodedBonus",
     "add_values",
     "before_data",
+    "check_before_data",
     "count",
     "lower_value",
     "new_coded",
@@ -63,18 +68,6 @@ def lower_value(bonus: Any, h: int, C: float, D: float, W2: float) -> Any:
 def count(bonus: Any, h: int) -> Any:
     """Count a sample of step `h`; return whether that has changed B."""
     return False
-
-
-@generic
-def before_data(bonus: Any) -> Any:
-    """The bonus as it is before any sample (plain Python, not compiled)."""
-    return bonus
-
-
-@generic
-def with_data_of(bonus: Any, before: Any) -> Any:
-    """The bonus with what `before` has counted (plain Python, not compiled)."""
-    return bonus
 
 
 @generic
@@ -143,9 +136,12 @@ def coded_value(bonus, h, C, D, W2):
 
 @lower_value.implement(CodedBonus)
 def coded_lower_value(bonus, h, C, D, W2):
+    if bonus.code == SIMPLIFIED:
+        by_root, _ = factors(bonus, h)
+        return by_root / math.sqrt(C)
     j, table = bonus.progress[EPOCH, h], bonus.table
     root = math.sqrt(bonus.beta + W2) if bonus.code == SELF_NORMALISED else math.sqrt(C)
-    bias = bonus.lipschitz[h] * D if bonus.code >= JOINT else 0.0  # the full bonus has it in the table
+    bias = 0.0 if bonus.code == FULL else bonus.lipschitz[h] * D  # the full bonus has it in the table
     return bonus.scale * (table[j, h, 0] + (table[j, h, 1] * root + bias) / C)
 
 
@@ -172,7 +168,7 @@ def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
 
 @count.implement(CodedBonus)
 def coded_count(bonus, h):
-    if bonus.code == SIMPLIFIED:
+    if bonus.table.shape[0] == 0:  # nothing depends on how many there are
         return False
     progress, changed = bonus.progress, False
     first, last = (0, bonus.horizon - 1) if bonus.stationary else (h, h)
@@ -185,11 +181,39 @@ def coded_count(bonus, h):
     return changed
 
 
-@before_data.implement_plain(CodedBonus)
-def coded_before_data(bonus):
-    return bonus._replace(progress=np.zeros_like(bonus.progress))
+# ------------------------------------------------------------------------------------------ for any bonus, plain Python
 
 
-@with_data_of.implement_plain(CodedBonus)
-def coded_with_data_of(bonus, before):
-    return bonus._replace(progress=before.progress)
+def before_data(bonus: Any) -> Any:
+    """The bonus as it is before any sample."""
+    return with_counts(bonus, bonus, np.zeros_like)
+
+
+def with_data_of(bonus: Any, before: Any) -> Any:
+    """The bonus with what `before` has counted."""
+    return with_counts(bonus, before, lambda counts: counts)
+
+
+def check_before_data(bonus: Any) -> None:
+    """Raise ValueError unless a bonus before any sample has nothing but 0 in its declared arrays."""
+    for name, field in declared(type(bonus)).items():
+        part = getattr(bonus, name)
+        if hasattr(part, "_fields"):
+            check_before_data(part)
+        elif field is not None and part.any():
+            raise ValueError(
+                f"bonus: {name_of(type(bonus))}.{name} is declared, so it is what samples change, and must hold "
+                f"nothing but 0 before any data; got {part!r:.200}"
+            )
+
+
+def with_counts(bonus: Any, source: Any, change: Callable[[Any], Any]) -> Any:
+    """The bonus with changed copies of the declared arrays of `source`, also in NamedTuples inside it."""
+    new = {}
+    for name, field in declared(type(bonus)).items():
+        part = getattr(source, name)
+        if hasattr(part, "_fields"):
+            new[name] = with_counts(getattr(bonus, name), part, change)
+        elif field is not None:
+            new[name] = change(part)
+    return bonus._replace(**new)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from kernelrl.bonuses.interface import FULL, JOINT, SELF_NORMALISED, SIMPLIFIED, new_coded
+from kernelrl.bonuses.problem import BonusProblem
 
 __all__ = ["BONUSES", "Bonus", "Full", "Joint", "Simplified", "bonus_object"]
 
@@ -34,17 +35,17 @@ class Bonus:
     """Whether B depends on λ_r and λ_p themselves, and not only on L_h."""
 
     @property
-    def certifies(self):
+    def certifies(self) -> bool:
         """Whether bounds follow from B."""
         return self.promises
 
-    def compiled(self, scale: float, problem: Any) -> Any:
+    def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """The bonus as compiled code has it: a NamedTuple for which `krl.bonuses.value` is implemented.
 
-        `scale` is the agent's `bonus_scale`; `problem` has `horizon`, `actions`, `beta`, `sigma`, `stationary` and
-        `lipschitz` (H,), for rewards mapped to [0, 1].
+        `scale` is the agent's `bonus_scale`. It is called again when something in `problem` has changed: the bandwidth
+        of a schedule, or the range of rewards. What the bonus has counted is kept.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must have a method compiled(scale, problem)")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Simplified(Bonus):
                 raise ValueError(f"Simplified: {name} must be a finite number of at least 0, got {given!r}")
             object.__setattr__(self, name, number)
 
-    def compiled(self, scale: float, problem: Any) -> Any:
+    def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """As compiled code has it."""
         return new_coded(SIMPLIFIED, scale * self.scale, problem, root=self.root, count=self.count)
 
@@ -95,12 +96,12 @@ class Full(Bonus):
         if self.reward_term not in ("corrected", "printed"):
             raise ValueError(f'Full: reward_term must be "corrected" or "printed", got {self.reward_term!r}')
 
-    def compiled(self, scale: float, problem: Any) -> Any:
+    def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """As compiled code has it."""
         return new_coded(FULL, scale, problem, table=problem.full_table(self.delta, self.episodes, self.reward_term))
 
     @property
-    def certifies(self):
+    def certifies(self) -> bool:
         """Not as it is printed: its bias may be too small."""
         return self.reward_term == "corrected"
 
@@ -125,7 +126,7 @@ class Joint(Bonus):
             raise ValueError(f"Joint: self_normalised must be True or False, got {self.self_normalised!r}")
         object.__setattr__(self, "self_normalised", bool(self.self_normalised))
 
-    def compiled(self, scale: float, problem: Any) -> Any:
+    def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """As compiled code has it."""
         code = SELF_NORMALISED if self.self_normalised else JOINT
         table = problem.joint_table(self.delta, self.episodes, self.self_normalised)

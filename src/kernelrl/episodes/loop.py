@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from kernelrl.envs.interface import advance, reset
-from kernelrl.episodes.verbs import begin_episode, choose, has_room, read_values, turn
+from kernelrl.episodes.verbs import NOT_YET, begin_episode, has_room, next_action, read_values, turn
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import episode_seed, seed_stream
 
@@ -88,9 +88,9 @@ def run_episodes(
         values[k] = read_values(model, x, 0)
         total = 0.0
         steps = 0
-        a = choose(model, x, 0)
+        ahead = NOT_YET
         for h in range(horizon):
-            a = int(a)  # a float if Python called compiled code
+            a = int(next_action(model, x, h, ahead))  # a float if Python called compiled code
             reward, terminated, truncated = advance(env, stream, x, a, y)
             fault = fault_of(reward, terminated, y, box, limits)
             if fault != 0:
@@ -102,7 +102,7 @@ def run_episodes(
             total += reward
             steps += 1
             over = terminated or truncated or steps == horizon
-            a = turn(model, x, a, reward, y, h, terminated, over)
+            ahead = turn(model, x, a, reward, y, h, terminated, over)
             if over:
                 break
             for j in range(x.size):

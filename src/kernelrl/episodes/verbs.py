@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrl.jit.compile import compiled, compiled_as, generic, inner
+from kernelrl.jit.compile import compiled, compiled_as, generic, in_both, inner
 from kernelrl.jit.handles import Handle, hand_over
 from kernelrl.jit.stream import index_below
 
@@ -41,6 +41,7 @@ __all__ = [
     "grow",
     "has_room",
     "largest",
+    "next_action",
     "observe",
     "pick_largest",
     "read_bonuses",
@@ -154,24 +155,38 @@ def check_model(model: Any) -> None:
             raise TypeError(f"{cls.__name__} does not implement {verb.__name__}: write a function for @krl.verbs.{how}")
 
 
-def turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over):
+NOT_YET = -1  # in place of an action that has not been chosen
+
+
+def choose_when_asked(model, state, h, ahead):
+    """`next_action` in compiled callers."""
+    return choose(model, state, h)
+
+
+@compiled_as(choose_when_asked, inline=True)
+def next_action(model, state, h, ahead):
+    """The action at step `h`, unless `turn` has chosen it `ahead`."""
+    return choose(model, state, h) if ahead == NOT_YET else ahead
+
+
+@in_both
+def observe_and_end(model, state, action, reward, next_state, h, terminated, over):
     """`turn` in compiled callers."""
     observe(model, state, action, reward, next_state, h, terminated)
     if over:
         end_episode(model)
-        return -1
-    return choose(model, next_state, h + 1)
+    return NOT_YET
 
 
-@compiled_as(turn_in_compiled_code)
+@compiled_as(observe_and_end, inline=True)
 def turn(model, state, action, reward, next_state, h, terminated, over):
-    """Learn from one transition and return the next action; if the episode is `over`, end it and return -1.
+    """Learn from one transition, and end the episode if it is `over`; return the next action, or NOT_YET.
 
-    From Python this is one compiled call instead of two: a call costs as much as most verbs do.
+    From Python this is one compiled call that also chooses the next action: a call costs as much as most verbs do.
     """
     if isinstance(model, Handle):
         return perform(model, TURN, state, action, reward, next_state, h, terminated, over, NOTHING)
-    return turn_in_compiled_code(model, state, action, reward, next_state, h, terminated, over)
+    return observe_and_end(model, state, action, reward, next_state, h, terminated, over)
 
 
 @compiled
@@ -187,7 +202,8 @@ def perform(model, verb, state, action, reward, next_state, h, terminated, over,
     Read-outs take any number of states, one after the other in `state`, and their number as `action`.
     """
     if verb == TURN:
-        return np.float64(turn(model, state, action, reward, next_state, h, terminated, over))
+        observe_and_end(model, state, action, reward, next_state, h, terminated, over)
+        return np.float64(NOT_YET if over else choose(model, next_state, h + 1))
     if verb == BEGIN:
         begin_episode(model)
     elif verb == CHOOSE:

@@ -30,10 +30,10 @@ class Grid(NamedTuple):
 @compiled
 def cell_of(grid: Any, state: Any) -> Any:
     """I(state), for a state (d,) of the box."""
-    cell = 0
+    low, inverse, bins, cell = grid.low, grid.inverse, grid.bins, 0
     for j in range(state.size):
-        i = np.int64((state[j] - grid.low[j]) * grid.inverse[j])
-        cell = cell * grid.bins[j] + min(i, grid.bins[j] - 1)
+        i = np.int64((state[j] - low[j]) * inverse[j])
+        cell = cell * bins[j] + min(i, bins[j] - 1)
     return cell
 
 

@@ -28,6 +28,7 @@ from numba.extending import intrinsic, overload
 from kernelrl.jit.compile import compiled, generic
 
 __all__ = [
+    "CLASSES",
     "KERNELS",
     "Compact",
     "Cosine",
@@ -57,6 +58,7 @@ LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = math.log(2.0) - LN2_HIGH + 2.3190468138462996e-17  # what float64 drops of ln 2 below LN2_HIGH
 SHIFTER = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
 SMALLEST = -708.0  # exp of less is below the normal range
+PADDING = 1e290  # no squared distance between states is above; places that hold no state are farther away
 
 
 @intrinsic
@@ -139,14 +141,14 @@ def kernel_weight(kernel: Any, power: Any, z2: Any) -> Any:
 
 @generic(required=True)
 def weight(kernel: Any, z2: Any) -> Any:
-    """g(√z2)."""
+    """g(√z2), between 0 and 1."""
 
 
 @generic
 def weigh_in_place(kernel: Any, inverse_sigma2: Any, n: Any, squares: Any) -> Any:
-    """Turn squared distances into weights: squares[:n] = g(√(squares)/σ)."""
+    """Turn squared distances into weights: squares[:n] = g(√(squares)/σ), 0 where the distance is that of padding."""
     for i in range(n):
-        squares[i] = weight(kernel, squares[i] * inverse_sigma2)
+        squares[i] = weight(kernel, squares[i] * inverse_sigma2) if squares[i] < PADDING else 0.0
 
 
 @generic
@@ -201,15 +203,19 @@ def coded_weigh_in_place(kernel, inverse_sigma2, n, squares):
 
 
 class Kernel:
-    """A smoothing kernel g with the constants of Assumption 3. Each kernel is a frozen dataclass of its parameters."""
+    """A smoothing kernel g. Each kernel is a frozen dataclass of its parameters; one of a user's own is a subclass."""
 
     name: str
-    code: int
-    C1: float
-    C2: float
-    admissible: bool = True
-    power: float = 2.0
+    """What messages call it; the name of the class unless said otherwise."""
     support: float = math.inf
+    """g(z) = 0 beyond; infinite where there is no such z."""
+    admissible: bool = False
+    """Whether it satisfies Assumption 3, with `C1` and `C2`, so that the bonuses with guarantees may be used."""
+    C1: float = math.inf
+    C2: float = math.inf
+
+    def __init_subclass__(cls) -> None:
+        cls.name = vars(cls).get("name", cls.__name__)
 
     def __call__(self, z: npt.ArrayLike) -> Any:
         """g(z), elementwise."""
@@ -219,13 +225,29 @@ class Kernel:
         return np.array(weights).reshape(z2.shape)[()]
 
     def compiled(self) -> Any:
-        """The kernel as compiled code has it: a NamedTuple for which `weight` is implemented."""
-        return CodedKernel(self.code, float(self.power), math.isfinite(self.support))
+        """The kernel as compiled code has it: a NamedTuple for which `krl.kernels.weight` is implemented."""
+        raise NotImplementedError(f"{type(self).__name__} must have a method compiled()")
 
     @property
     def g4(self) -> float:
         """g(4), which the theory needs to be positive."""
         return float(self(4.0))
+
+    def reach(self, cut: float) -> float:
+        """A z beyond which g(z) < cut: samples farther away than the reach of a tiny cut are never looked at."""
+        return self.support
+
+
+class KernelWithCode(Kernel):
+    """A kernel of this package."""
+
+    code: int
+    power: float = 2.0
+    admissible = True
+
+    def compiled(self) -> Any:
+        """As compiled code has it."""
+        return CodedKernel(self.code, float(self.power), math.isfinite(self.support))
 
     def reach(self, cut: float) -> float:
         """The z beyond which g(z) < cut."""
@@ -235,7 +257,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class Gaussian(KernelWithCode):
     """exp(-z²/2)."""
 
     name, code = "gaussian", GAUSSIAN
@@ -243,7 +265,7 @@ class Gaussian(Kernel):
 
 
 @dataclass(frozen=True)
-class ExponentialPower(Kernel):
+class ExponentialPower(KernelWithCode):
     """exp(-z^p/2) for p > 2."""
 
     p: float
@@ -276,7 +298,7 @@ class ExponentialPower(Kernel):
 
 
 @dataclass(frozen=True)
-class Compact(Kernel):
+class Compact(KernelWithCode):
     """(1-z²/25)³ for z < 5: compact support inside the theory."""
 
     name, code, support = "compact", COMPACT, 5.0
@@ -288,7 +310,7 @@ class Compact(Kernel):
 
 
 @dataclass(frozen=True)
-class Uniform(Kernel):
+class Uniform(KernelWithCode):
     """1 for z ≤ 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "uniform", UNIFORM, False, 1.0
@@ -296,7 +318,7 @@ class Uniform(Kernel):
 
 
 @dataclass(frozen=True)
-class Triangular(Kernel):
+class Triangular(KernelWithCode):
     """1-z for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "triangular", TRIANGULAR, False, 1.0
@@ -304,7 +326,7 @@ class Triangular(Kernel):
 
 
 @dataclass(frozen=True)
-class Epanechnikov(Kernel):
+class Epanechnikov(KernelWithCode):
     """1-z² for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "epanechnikov", EPANECHNIKOV, False, 1.0
@@ -312,7 +334,7 @@ class Epanechnikov(Kernel):
 
 
 @dataclass(frozen=True)
-class Quartic(Kernel):
+class Quartic(KernelWithCode):
     """(1-z²)² for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "quartic", QUARTIC, False, 1.0
@@ -320,7 +342,7 @@ class Quartic(Kernel):
 
 
 @dataclass(frozen=True)
-class Triweight(Kernel):
+class Triweight(KernelWithCode):
     """(1-z²)³ for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "triweight", TRIWEIGHT, False, 1.0
@@ -328,7 +350,7 @@ class Triweight(Kernel):
 
 
 @dataclass(frozen=True)
-class Tricube(Kernel):
+class Tricube(KernelWithCode):
     """(1-z³)³ for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "tricube", TRICUBE, False, 1.0
@@ -336,7 +358,7 @@ class Tricube(Kernel):
 
 
 @dataclass(frozen=True)
-class Cosine(Kernel):
+class Cosine(KernelWithCode):
     """cos(πz/2) for z < 1; outside the theory, since g(4) = 0."""
 
     name, code, admissible, support = "cosine", COSINE, False, 1.0
@@ -344,7 +366,8 @@ class Cosine(Kernel):
 
 
 OUTSIDE = {cls.name: cls for cls in (Uniform, Triangular, Epanechnikov, Quartic, Triweight, Tricube, Cosine)}
-NAMED = {"gaussian": Gaussian, "compact": Compact, **OUTSIDE}
+CLASSES: dict[str, type[Kernel]] = {cls.name: cls for cls in (Gaussian, ExponentialPower, Compact, *OUTSIDE.values())}
+NAMED = {name: cls for name, cls in CLASSES.items() if cls is not ExponentialPower}  # those without parameters
 KERNELS = tuple(NAMED)
 
 
@@ -360,5 +383,6 @@ def resolve_kernel(kernel: str | Kernel) -> Kernel:
     if isinstance(kernel, str) and kernel in NAMED:
         return NAMED[kernel]()
     raise ValueError(
-        f"kernel: {kernel!r} is not known; use one of {', '.join(KERNELS)}, or krl.kernels.ExponentialPower(p)"
+        f"kernel: {kernel!r} is not known; use one of {', '.join(KERNELS)}, krl.kernels.ExponentialPower(p) or a "
+        "subclass of krl.kernels.Kernel"
     )

@@ -10,8 +10,9 @@ when it arrives; from then on only embeddings are compared.
 ρ((x,a),(x',a')) = ρ_X(x,x') + ρ_A(a,a') with ρ_A = 0 or ∞ for finite actions: samples of other actions weigh nothing,
 so they are kept apart and ρ_A appears nowhere.
 
-The compiled form of a metric (a "space") is a NamedTuple with three verbs. A user's own function makes a space class
-of its own, for which everything is compiled once more, and again when the function has changed.
+The compiled form of a metric (a "space") is a NamedTuple with the verbs below, of which `squared_distances` must be
+implemented. A user's own function makes a space class of its own, for which everything is compiled once more, and again
+when the function has changed; a user's own class of metrics has a space class of the user's (docs/extending.md).
 """
 
 import functools
@@ -21,17 +22,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelrl.arguments import positive
+from kernelrl.geometry.axioms import Bounds, Floats, check_axioms, check_least, some_states
 from kernelrl.jit.compile import generic, keep
 
 __all__ = [
+    "CLASSES",
     "METRICS",
+    "Bounds",
     "Custom",
     "Folded",
     "Lp",
     "LpSpace",
+    "Metric",
     "embed",
     "gap_squared",
     "implement_fold",
@@ -41,30 +45,35 @@ __all__ = [
     "squared_distances",
 ]
 
-Floats = npt.NDArray[np.float64]
-Bounds = Floats | Sequence[float]  # (d,)
 UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
 
 
 @generic
 def embed(space: Any, x: Any, out: Any) -> Any:
     """Write the embedding of state `x` (d,) into `out` (d,)."""
+    for j in range(x.size):
+        out[j] = x[j]
 
 
-@generic
+@generic(required=True)
 def squared_distances(space: Any, points: Any, chunk: Any, size: Any, n: Any, u: Any, out: Any) -> Any:
-    """out[:n] = ρ² between `u` (d,) and the columns of points[chunk] (d, WIDTH), of which the first `size` are real."""
+    """out[:size] = ρ² between `u` (d,) and the first columns of points[chunk] (d, WIDTH), out[size:n] = ∞.
+
+    Columns from `size` on hold 1e150, so they may be treated like the others where that makes distances above 1e145.
+    """
     # `points` comes whole, since cutting a piece out of an array costs as much as working on it.
 
 
 @generic
 def gap_squared(space: Any, box: Any, chunk: Any, u: Any) -> Any:
     """A lower bound of ρ² between `u` and any embedding in the box from box[0, chunk] to box[1, chunk] (each (d,))."""
+    return 0.0
 
 
 @generic
 def is_plane(space: Any, u: Any) -> Any:
-    """Whether embeddings lie in the Euclidean plane."""
+    """Whether embeddings lie in the Euclidean plane, for which there are faster ways."""
+    return False
 
 
 class LpSpace(NamedTuple):
@@ -170,15 +179,6 @@ def space_of_function(function: Callable[..., Any]) -> type[Any]:
     class CustomSpace(NamedTuple):
         nothing: float
 
-    @is_plane.implement(CustomSpace)
-    def is_plane_custom(space, u):
-        return False
-
-    @embed.implement(CustomSpace)
-    def embed_custom(space, x, out):
-        for j in range(x.size):
-            out[j] = x[j]
-
     @squared_distances.implement(CustomSpace)
     def squared_custom(space, points, chunk, size, n, u, out):
         for i in range(size):
@@ -187,20 +187,48 @@ def space_of_function(function: Callable[..., Any]) -> type[Any]:
         for i in range(size, n):
             out[i] = math.inf
 
-    @gap_squared.implement(CustomSpace)
-    def gap_custom(space, box, chunk, u):
-        return 0.0
-
     return CustomSpace
 
 
+class Metric:
+    """What all metrics have in common. One of a user's own is a subclass, a frozen dataclass of its parameters."""
+
+    bounded: bool = False
+    """Whether ρ is at least the difference of each coordinate of embeddings, so that a grid can be searched."""
+
+    def space(self, low: Bounds, high: Bounds) -> Any:
+        """The compiled form for a box with these bounds: a NamedTuple that implements `squared_distances`."""
+        raise NotImplementedError(f"{type(self).__name__} must have a method space(low, high)")
+
+    def check(self, low: Bounds, high: Bounds) -> None:
+        """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
+        states, space = some_states(low, high), self.space(low, high)
+        n, d = states.shape
+        points, between, gaps, square = np.zeros((n, d, 1)), np.zeros((n, n)), np.zeros((n, n)), np.zeros(1)
+        for i in range(n):
+            u = np.zeros(d)
+            embed(space, states[i].copy(), u)
+            points[i, :, 0] = u
+        box = np.array([points[:, :, 0], points[:, :, 0]])  # each point by itself
+        for i, j in np.ndindex(n, n):
+            u = points[i, :, 0].copy()
+            squared_distances(space, points, j, 1, 1, u, square)
+            between[i, j], gaps[i, j] = square[0], gap_squared(space, box, j, u)
+        with np.errstate(invalid="ignore"):
+            check_axioms(states, np.sqrt(between))
+        if self.bounded:
+            apart = abs(points[:, None, :, 0] - points[None, :, :, 0]).max(axis=2, initial=0.0)
+            check_least(states, between, apart**2, "a coordinate differs by more, so that `bounded` must be False")
+        check_least(states, between, gaps, "gap_squared says that it is more, and must never be above it")
+
+
 @dataclass(frozen=True)
-class Lp:
+class Lp(Metric):
     """‖(x-x')/scale‖_p; `scale` is None, an array of a positive number a coordinate, or "box" for the box's widths."""
 
     p: float = 2.0
     scale: str | float | Sequence[float] | np.ndarray | tuple[float, ...] | None = None
-    bounded = True  # distances are bounded below by coordinates, so neighbours can be searched on a grid
+    bounded = True
 
     def __post_init__(self) -> None:
         p = float(self.p)
@@ -245,7 +273,7 @@ class Lp:
 
 
 @dataclass(frozen=True)
-class Folded:
+class Folded(Metric):
     """The metric `metric` between states mapped by `map`, a compiled function `map(state, out)`.
 
     States that the map makes one need not be worth the same. `defect` is the most by which Q* may differ between them,
@@ -281,11 +309,10 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Custom:
+class Custom(Metric):
     """A metric of one's own: a compiled function `function(x, y)` of two states (d,) that returns a float."""
 
     function: Callable[..., Any]
-    bounded = False
 
     def __post_init__(self) -> None:
         require_compiled("Custom: function", self.function, "function(x, y)")
@@ -293,27 +320,7 @@ class Custom:
     def check(self, low: Bounds, high: Bounds) -> None:
         """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
         states = some_states(low, high)
-        between = np.array([[self.function(x.copy(), y.copy()) for y in states] for x in states])
-        close = 1e-9 * np.nanmax(abs(between), initial=1e-300)
-        for wrong, what in (
-            (~np.isfinite(between), "is no finite number"),
-            (between < 0.0, "is negative"),
-            (abs(between - between.T) > close, "is not symmetric"),
-            (np.eye(len(states)) * between > close, "of a state to itself is not 0"),
-        ):
-            if wrong.any():
-                i, j = np.argwhere(wrong)[0]
-                there, back = between[i, j], between[j, i]
-                raise ValueError(
-                    f"metric: the distance {what}: {there} from {states[i]} to {states[j]}, {back} the other way"
-                )
-        detour = (between[:, :, None] + between[None, :, :]).min(axis=1)  # over the state in the middle
-        if (between > detour + close).any():
-            i, j = np.argwhere(between > detour + close)[0]
-            raise ValueError(
-                f"metric: from {states[i]} to {states[j]} the distance is {between[i, j]}, but {detour[i, j]} by "
-                "way of another state; the triangle inequality must hold"
-            )
+        check_axioms(states, np.array([[self.function(x.copy(), y.copy()) for y in states] for x in states]))
 
     def space(self, low: Bounds, high: Bounds) -> Any:
         """The compiled form for a box with these bounds."""
@@ -321,18 +328,8 @@ class Custom:
         return space_of_function(self.function)(0.0)
 
 
-def some_states(low: Bounds, high: Bounds, number: int = 24) -> Floats:
-    """States all over the box (number, d), its corners among them; the same every time."""
-    rng = np.random.default_rng(0)
-    low, high = np.asarray(low, float), np.asarray(high, float)
-    start = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 1.0, -1.0))
-    end = np.where(np.isfinite(high), high, np.maximum(start, 0.0) + 1.0)
-    share = rng.random((number, low.size))
-    share[0], share[1] = 0.0, 1.0
-    return start * (1.0 - share) + end * share
-
-
 SHIPPED_FOLDS: dict[Any, Any] = {}  # maps that come with the package
+CLASSES = {"lp": Lp, "folded": Folded, "custom": Custom}
 METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)}
 
 
@@ -349,7 +346,7 @@ def require_compiled(argument: str, function: Any, form: str) -> None:
 def resolve_metric(metric: Any) -> Any:
     """A metric object from a name, an object or a compiled function of two states.
 
-    An object of a user's own class has what `Lp` has: `space(low, high)`, `check(low, high)` and `bounded`.
+    An object of a user's own class is a `Metric`, or has what one has: `space`, `check` and `bounded`.
     """
     if all(hasattr(metric, part) for part in ("space", "check", "bounded")) and not isinstance(metric, type):
         return metric
@@ -358,6 +355,6 @@ def resolve_metric(metric: Any) -> Any:
             return METRICS[metric]
         raise ValueError(
             f"metric: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
-            "krl.metrics.Folded or krl.metrics.Custom"
+            "krl.metrics.Folded, krl.metrics.Custom or a subclass of krl.metrics.Metric"
         )
     return Custom(metric)

@@ -44,16 +44,16 @@ SIMPLE_TYPES = (
     types.Number, types.Boolean, types.NoneType, types.Array, types.Omitted, types.Literal, types.UnicodeType,
 )  # fmt: skip
 
-implementations: dict[type, dict[tuple, FunctionType]] = {}  # by class, then by what is implemented
+implementations: dict[type, dict[str, FunctionType]] = {}  # by class, then by verb
 
 
 class UnknownError(Exception):
     """An object whose content cannot be recorded, so machine code that depends on it must not be kept."""
 
 
-def register(cls, verb, inline, function):
+def register(cls, verb, function):
     """Remember that `function` implements the verb of that name for `cls`."""
-    implementations.setdefault(cls, {})[verb, inline] = function
+    implementations.setdefault(cls, {})[verb] = function
 
 
 def classes_of(kinds):

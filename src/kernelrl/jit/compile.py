@@ -103,11 +103,15 @@ def in_both(function):
     return compiled_as(function)(function)
 
 
-def compiled_as(source):
-    """For a Python function: compiled callers use `source` in its place."""
+def compiled_as(source, inline=False):
+    """For a Python function: compiled callers use `source` in its place.
+
+    With `inline` its body is copied into them. This pays in loops over calls that do little.
+    """
+    options = {**OPTIONS, "forceinline": True} if inline else {**OPTIONS, **INNER}
 
     def register(function):
-        overload(function, strict=False, jit_options={**OPTIONS, **INNER})(lambda *arguments, **more: source)
+        overload(function, strict=False, jit_options=options)(lambda *arguments, **more: source)
         return function
 
     return register
@@ -127,7 +131,7 @@ class Verb(Protocol):
     def __call__(self, first: Any, /, *rest: Any) -> Any:
         """Call the implementation for the class of the first argument."""
 
-    def implement(self, cls: type, inline: bool = False) -> Callable[[F], F]:
+    def implement(self, cls: type) -> Callable[[F], F]:
         """A decorator: the function, which will be compiled, implements the verb for `cls`."""
 
     def implement_plain(self, cls: type) -> Callable[[F], F]:
@@ -154,13 +158,10 @@ def generic(declaration=None, *, from_python=None, required=False):
     `@verb.implement(cls)` takes a plain function with the declaration's argument names for a NamedTuple class. It is
     compiled into compiled callers. When Python first calls it, it is compiled as an entry point, unless `from_python`
     is given: then Python's calls go there. `@verb.implement_plain(cls)` takes a function for Python only.
-
-    With `inline=True` the function's body is copied into its callers. This pays for verbs that do very little; large
-    verbs are better called, because inlining them makes compiling much slower.
     """
     if declaration is None:
         return functools.partial(generic, from_python=from_python, required=required)
-    for_python, called, inlined = {}, {}, {}
+    for_python, called = {}, {}
     routed = from_python is not None and not numba.config.DISABLE_JIT
 
     @functools.wraps(declaration)
@@ -174,27 +175,22 @@ def generic(declaration=None, *, from_python=None, required=False):
         return from_python if routed else declaration
 
     def find_called(cls):
-        is_default = not required and cls is not None and cls not in inlined
-        return called.get(cls, declaration if is_default else None)
+        return called.get(cls, declaration if not required and cls is not None else None)
 
     # `overload` goes by argument names, so the resolving function needs those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    for find, options in ((find_called, {**OPTIONS, **INNER}), (inlined.get, {**OPTIONS, "forceinline": True})):
-        scope = {"find": find}
-        exec(
-            f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))",
-            scope,
-        )
-        overload(verb, strict=False, jit_options=options)(scope["resolve"])
+    scope = {"find": find_called}
+    exec(f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))", scope)
+    overload(verb, strict=False, jit_options={**OPTIONS, **INNER})(scope["resolve"])
 
-    def implement(cls, inline=False):
+    def implement(cls):
         def register(function):
             source = getattr(function, "py_func", function)  # the function may be compiled already
             check_arguments(declaration, cls, source)
-            check_first(declaration, cls, source, called.get(cls) or inlined.get(cls))
+            check_first(declaration, cls, source, called.get(cls))
             distinguish(cls)
-            code_key.register(cls, declaration.__qualname__, inline, source)
-            (inlined if inline else called)[cls] = source
+            code_key.register(cls, declaration.__qualname__, source)
+            called[cls] = source
             for_python[cls] = from_python if routed else compiled(source)
             return function
 
@@ -210,7 +206,7 @@ def generic(declaration=None, *, from_python=None, required=False):
     verb.implement = implement
     verb.implement_plain = implement_plain
     verb.is_implemented = for_python.__contains__
-    verb.is_compiled_for = lambda cls: cls in called or cls in inlined
+    verb.is_compiled_for = called.__contains__
     return verb
 
 
@@ -238,7 +234,7 @@ def missing(declaration, cls):
     """The error message where a class has no implementation of a verb."""
     name, arguments = declaration.__name__, ", ".join(inspect.signature(declaration).parameters)
     return (
-        f"there is no {name} for {name_of(cls)}: write a function of ({arguments}) and put "
+        f"{name_of(cls)} does not implement {name}: write a function of ({arguments}) and put "
         f"@{name}.implement({name_of(cls)}) above it"
     )
 

@@ -15,7 +15,8 @@ import hashlib
 
 import numba
 import numpy as np
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
@@ -75,10 +76,32 @@ def load_field(context, builder, kind, address, field):
     place = builder.gep(address, [context.get_constant(types.intp, offset)])
     if isinstance(of, Pointer):
         return place
+    if isinstance(of, types.Array):
+        return load_array(context, builder, of, place)
     data = context.data_model_manager[of]
-    loaded = builder.load(builder.bitcast(place, data.get_data_type().as_pointer()))
+    return data.from_data(builder, load_word(builder, place, 0, data.get_data_type()))
+
+
+def load_word(builder, place, number, kind):
+    """The 64-bit word of that number at `place`, as an LLVM type; it never changes while compiled code runs."""
+    address = builder.gep(place, [ir.Constant(ir.IntType(64), 8 * number)])
+    loaded = builder.load(builder.bitcast(address, kind.as_pointer()))
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return data.from_data(builder, loaded)
+    return loaded
+
+
+def load_array(context, builder, kind, place):
+    """An array, part by part: of a load of all parts at once LLVM would forget that they never change."""
+    array, word = context.make_array(kind)(context, builder), ir.IntType(64)
+    parts = [load_word(builder, place, 3 + j, word) for j in range(2 * kind.ndim)]
+    array.meminfo = context.get_constant_null(types.MemInfoPointer(kind.dtype))
+    array.parent = context.get_constant_null(types.pyobject)
+    array.nitems = load_word(builder, place, 0, word)
+    array.itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    array.data = load_word(builder, place, 2, context.get_data_type(kind.dtype).as_pointer())
+    array.shape = cgutils.pack_array(builder, parts[: kind.ndim])
+    array.strides = cgutils.pack_array(builder, parts[kind.ndim :])
+    return array._getvalue()
 
 
 class Handle:
@@ -103,8 +126,8 @@ def lay_out(part, words):
             fields.append((name, offset, lay_out(value, words)))
             continue
         fields.append((name, offset, numba.typeof(value)))
-        if isinstance(value, np.ndarray):  # as numba's own array structure, without an owner
-            words += [0, 0, value.size, value.itemsize, value.ctypes.data]
+        if isinstance(value, np.ndarray):  # number of entries, bytes per entry, address, shape, strides
+            words += [value.size, value.itemsize, value.ctypes.data]
             words += [int(np.int64(number).view(np.uint64)) for number in (*value.shape, *value.strides)]
         elif isinstance(value, bool | int | float | np.bool_ | np.int64):
             number = np.float64(value) if isinstance(value, float) else np.int64(value)

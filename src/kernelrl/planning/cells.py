@@ -20,15 +20,16 @@ from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.sides import DEPLOYED, clip, explores
-from kernelrl.stores.counts import BLOCK, INVERSE, VISITS, WIDTH, pair_of, pool_of, total_of
-from kernelrl.stores.units import after_end
+from kernelrl.stores.counts import BLOCK, INVERSE, VISITS, WIDTH, Counts, pair_of, pool_of, total_of
+from kernelrl.stores.units import Units, after_end
 
-__all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
+__all__ = ["Cells", "Level", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
 
 
 class Cells(NamedTuple):
     """A plan on cells."""
 
+    clock: Annotated[np.ndarray, Field("1", np.int64)]  # PLANS made
     Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
     V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
     N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
@@ -42,7 +43,7 @@ class Cells(NamedTuple):
 def new_cells(horizon, X, actions, pools, Q, V):
     """No plan yet: Q_h (H,) of a pair never tried and V_h (H+1,) of a cell never visited."""
     return Cells(
-        np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
+        np.zeros(1, np.int64), np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
         np.zeros((pools, X, actions)), np.full((pools, X), -1, np.int32),
         np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
     )  # fmt: skip
@@ -76,30 +77,39 @@ def enqueue(queued, queue, n, x):
 @inner
 def enqueue_list(counts, queued, queue, n, b):
     """`enqueue` for all cells in the blocks from `b` on."""
+    successor, following = counts.successor, counts.following
     while b >= 0:
         for j in range(BLOCK):
-            n = enqueue(queued, queue, n, counts.successor[b, j])
-        b = np.int64(counts.following[b])
+            n = enqueue(queued, queue, n, successor[b, j])
+        b = np.int64(following[b])
     return n
 
 
+class Level(NamedTuple):
+    """What is the same for all cells of a step, and the data, as values: loops need not look them up again."""
+
+    counts: Counts
+    units: Units
+    after: float  # value of a termination
+    share: float  # factor of 1/n in the bonus
+    never: float  # Q of a pair never tried
+
+
 @inner
-def cell_row(side, settings, counts, p, h, V, q, minimum):
+def cell_row(side, level, p, V, q, minimum):
     """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
 
     With `minimum` the q of a pair that was tried cannot rise: its value before the call is an upper bound.
     """
-    bonus = settings.bonus
-    share, after = bonus.share[h], after_end(settings.units, settings.horizon, h)
     best = 0.0
     for a in range(q.size):
-        pair = counts.pairs[p + a]
+        pair = level.counts.pairs[p + a]
         if pair[VISITS] == 0.0:
-            q[a] = max(bonus.cap[h], bonus.root + share) if explores(side) else 0.0
+            q[a] = level.never if explores(side) else 0.0
         else:
-            target = total_of(counts, settings.units, p + a, after, V) * pair[INVERSE]
+            target = total_of(level.counts, level.units, p + a, level.after, V) * pair[INVERSE]
             if explores(side):
-                target += pair[WIDTH] + share * pair[INVERSE]
+                target += pair[WIDTH] + level.share * pair[INVERSE]
             q[a] = min(q[a], target) if minimum else target
         best = max(best, q[a])
     return best
@@ -107,31 +117,43 @@ def cell_row(side, settings, counts, p, h, V, q, minimum):
 
 @find_targets.implement(Cells)
 def cell_targets(plan, settings, store, side, h):
-    pool, minimum = pool_of(settings, h), settings.minimum and explores(side)
+    pool, minimum, actions = pool_of(settings, h), settings.minimum and explores(side), settings.actions
+    queue, V, Q, N, pairs = plan.queue[h], plan.V[h + 1], plan.Q[h], plan.N[pool], store.pairs
+    counts = Counts(
+        store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
+        store.visited,
+    )  # fmt: skip
+    units, bonus = settings.units, settings.bonus
+    level = Level(
+        counts, Units(units.low, units.factor, units.nothing, units.empty), after_end(units, settings.horizon, h),
+        bonus.share[h], max(bonus.cap[h], bonus.root + bonus.share[h]),
+    )  # fmt: skip
     for i in range(plan.length[h]):
-        x = np.int64(plan.queue[h, i])
-        p = pair_of(store, settings.actions, pool, x, 0)
-        cell_row(side, settings, store, p, h, plan.V[h + 1], plan.Q[h, x], minimum)
+        x = np.int64(queue[i])
+        p = pair_of(counts, actions, pool, x, 0)
+        cell_row(side, level, p, V, Q[x], minimum)
         if pool == h:  # once per pool
-            for a in range(settings.actions):
-                plan.N[pool, x, a] = store.pairs[p + a, VISITS]
+            for a in range(actions):
+                N[x, a] = pairs[p + a, VISITS]
 
 
 @find_values.implement(Cells)
 def cell_values(plan, settings, store, side, h):
-    R = np.float64(settings.horizon - h)
+    R, actions, before = np.float64(settings.horizon - h), settings.actions, max(h - 1, 0)
+    queue, queued, Q, V = plan.queue[h], plan.queued[h], plan.Q[h], plan.V[h]
+    origins, n = plan.origins[pool_of(settings, before)], plan.length[before]
     for i in range(plan.length[h]):
-        x = np.int64(plan.queue[h, i])
-        plan.queued[h, x] = False
+        x = np.int64(queue[i])
+        queued[x] = False
         best = 0.0
-        for a in range(settings.actions):
-            best = max(best, plan.Q[h, x, a])
+        for a in range(actions):
+            best = max(best, Q[x, a])
         value = clip(side, best, R)
-        if value != plan.V[h, x]:
-            plan.V[h, x] = value
+        if value != V[x]:
+            V[x] = value
             if h > 0:
-                b, n = np.int64(plan.origins[pool_of(settings, h - 1), x]), plan.length[h - 1]
-                plan.length[h - 1] = enqueue_list(store, plan.queued[h - 1], plan.queue[h - 1], n, b)
+                n = enqueue_list(store, plan.queued[before], plan.queue[before], n, np.int64(origins[x]))
+    plan.length[before] = n
     plan.length[h] = 0
 
 

@@ -51,7 +51,6 @@ from kernelrl.stores.units import mapped
 __all__ = ["GreedyExact", "new_greedy_exact"]
 
 SLOT, STEP = range(2)  # of `arrival`
-NEEDED = 0  # of `moments`
 
 
 class GreedyExact(NamedTuple):
@@ -73,7 +72,7 @@ class GreedyExact(NamedTuple):
     floor: Annotated[np.ndarray, Field("H", infinite=True, least="Least")]  # the lowest target of each step
     # SLOT of the last sample's next state, or -1, and its STEP
     arrival: Annotated[np.ndarray, Rows(Field("", index="Y", none=True), Field("", least=-1, most="H"))]
-    moments: Annotated[np.ndarray, Field("2", np.bool_, scratch=True)]  # NEEDED: whether the bonus needs them
+    moments: bool  # whether the bonus needs Σwρ and Σw²
     q: Annotated[np.ndarray, Field("A", scratch=True)]
 
 
@@ -87,7 +86,7 @@ def new_greedy_exact(settings, low, high, cell, cone_cell, moments):
     return GreedyExact(
         S, payload(S, rows), Y, payload(Y, rows), payload(Y, dtype=np.int64), payload(Y),
         cones, payload(cones), np.full(number_of_chunks(cones), np.inf), np.full(H, np.inf), np.full(2, -1, np.int64),
-        np.full(2, moments), np.zeros(A),
+        bool(moments), np.zeros(A),
     )  # fmt: skip
 
 
@@ -157,7 +156,7 @@ def greedy_exact_with_units(values, settings, store, old, keep):
 
 @targets_at.implement(GreedyExact)
 def greedy_exact_targets(values, settings, store, x, h, q):
-    list_targets(settings, values.S, values.G[row(settings, h)], x, h, values.moments[NEEDED], q)
+    list_targets(settings, values.S, values.G[row(settings, h)], x, h, values.moments, q)
     return True
 
 
@@ -260,4 +259,4 @@ def greedy_exact_counts(plan, settings, store, x, h, out):
 
 @bonuses_at.implement(GreedyExact)
 def greedy_exact_bonuses(plan, settings, store, x, h, out):
-    list_bonuses(settings, plan.S, plan.G[0], x, h, plan.moments[NEEDED], out)
+    list_bonuses(settings, plan.S, plan.G[0], x, h, plan.moments, out)

@@ -181,12 +181,13 @@ def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
 @inner(fastmath=SUMS)
 def expected(counts, b, V):
     """Σ_y n(y)·V(y) over the blocks from `b` on, for V (X,)."""
+    successor, times, following = counts.successor, counts.times, counts.following
     total = 0.0
     while b >= 0:
-        successor, times = counts.successor[b], counts.times[b]
+        y, n = successor[b], times[b]
         for j in range(BLOCK):
-            total += times[j] * V[successor[j]]
-        b = np.int64(counts.following[b])
+            total += n[j] * V[y[j]]
+        b = np.int64(following[b])
     return total
 
 

@@ -287,13 +287,17 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
 
 @compiled
 def recount(settings, merged):
-    """Compute C again from the raw counts."""
+    """Compute C, and Σwρ and Σw² where they are kept, again from the raw counts."""
     near = merged.reps.weights
     for p in range(merged.C.shape[0]):
         for u in range(merged.clock[JOINED]):
             smooth_row(near, u, merged.N[p], merged.C[p])
             for c in range(merged.C.shape[2]):
                 merged.C[p, u, c] += settings.beta
+    if merged.moments.shape[0] > 0:
+        for u in range(merged.clock[JOINED]):
+            merged.moments[:, :, u] = 0.0
+            join_moments(settings, merged, u)
 
 
 def rebandwidth(settings, merged, samples):

@@ -75,11 +75,6 @@ class Settings(NamedTuple):
             }
         )
 
-    def with_lipschitz(self, constants: np.ndarray) -> "Settings":
-        """The same settings with other L_h (H,), also in the bonus."""
-        bonus = self.bonus._replace(lipschitz=constants) if hasattr(self.bonus, "lipschitz") else self.bonus
-        return self._replace(lipschitz=constants, bonus=bonus)
-
 
 class Samples(NamedTuple):
     """All transitions in order of arrival."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -82,9 +83,11 @@ def scarce_room(grown: list[type]) -> Iterator[None]:
     """Answer Python's first call of `has_room` with False, so that arrays become longer than necessary."""
     has_room, grow, asked = verbs.has_room, verbs.grow, itertools.count()
 
+    @functools.wraps(has_room)
     def deny(model: Any) -> Any:
         return next(asked) > 0 and has_room(model)
 
+    @functools.wraps(grow)
     def note(model: Any) -> Any:
         grown.append(type(model))
         return grow(model)
