@@ -325,7 +325,7 @@ CARELESS = {
     ValuesAreHigher: ("optimistic values", "history.optimistic_values is .* but the agent says"),
     DrawsWhenRead: ("reading", "reading has changed the agent"),
     SwallowsErrors: ("refusals", "observe.* must be a ValueError or TypeError, but it was accepted"),
-    CountsRefused: ("refusals", "a call that was refused has changed the agent"),
+    CountsRefused: ("refusals", "a call that was rejected has changed the agent"),
     CountsBroken: ("failing environment", "after an error of the environment the returns are"),
     LosesSettings: ("save and load", "an agent that was loaded has other settings"),
 }

@@ -296,7 +296,7 @@ def test_kept_on_disk_with_ends(tmp_path):
 
 
 def test_ends_that_cannot_be_solved(monkeypatch):
-    with pytest.raises(ValueError, match="more noise in every coordinate"):
+    with pytest.raises(ValueError, match="more noise is needed in every coordinate"):
         optimal.refine(Corridor(noise=0.0).motion(), 3, 1e-3)
     line = {"moves": [[-0.2], [0.2]], "noise": 0.1, "reward": COST}
     with pytest.raises(ValueError, match="reward_at_end needs `ends`"):

@@ -237,7 +237,7 @@ def test_an_environment_that_is_not_ours(tmp_path, quick):
     page = Page(report.read_text(encoding="utf-8"))
     assert "regret" not in page.tables["table-results"][0]
     assert "The optimal value of this environment is not known" in page.text
-    assert "Maps are drawn for states in a box of two dimensions" in page.text
+    assert "Maps are drawn only for states in a box of two dimensions" in page.text
     assert "There is no drawing of tests/Line-v0" in page.text
     assert not (report.parent / "regret.png").exists()
 
