@@ -1,5 +1,5 @@
-# Everything runs from .venv, which any target makes when it is missing or older than pyproject.toml: `figure` and
-# `paper` install what kernelrl needs to run, the others the development tools as well.
+# Everything runs from .venv; every target makes it if it is missing or older than pyproject.toml. `figure` and `paper`
+# install only what kernelrl needs to run, the others also the development tools.
 # Needs make and Python 3.11 or newer with venv; `make PYTHON=python3.12 …` picks another interpreter.
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ BIN := .venv/bin
 COMPILED := geometry bonuses stores planning algorithms
 INSTALLED := .venv/.installed
 DEV := .venv/.installed-dev
-# Modules are byte-compiled when they are first imported: most of what is installed never is.
+# Modules are byte-compiled when first imported; most installed modules never are.
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
@@ -41,7 +41,7 @@ figure: $(INSTALLED)  ## run a small experiment in TwinRooms and write its repor
 	@$(BIN)/kernelrl run quick --out results/quick
 	@$(BIN)/kernelrl report results/quick
 
-paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes); goes on where it was stopped
+paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes), or continue it
 	@$(BIN)/kernelrl run paper --out results/paper
 	@$(BIN)/kernelrl report results/paper
 
@@ -51,7 +51,7 @@ test: $(DEV)  ## run the tests
 soak: $(DEV)  ## try for 20 minutes to break what docs/reliability.md promises; SOAK='--minutes 5 --only kills' for less
 	@$(BIN)/python tests/soak.py $(SOAK)
 
-again: $(DEV)  ## run the tests ten times in random order of files, three of them beside a load; AGAIN='--times 2' for less
+again: $(DEV)  ## run the tests ten times in random order, three times on a busy machine; AGAIN='--times 2' for less
 	@$(BIN)/python tests/again.py $(AGAIN)
 
 lint: $(DEV)  ## check style, formatting and types
@@ -72,6 +72,6 @@ bench-%: benchmarks/%.py $(DEV)
 	@echo "== $*"
 	@$(BIN)/python $<
 
-clean:  ## remove what tools left behind (keeps .venv and results)
+clean:  ## remove files that tools left (keeps .venv and results)
 	@rm -rf build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +

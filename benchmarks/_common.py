@@ -24,7 +24,7 @@ def environment():
 
 
 def agent(cls, stationary):
-    """An exact agent of the benchmarks' setting, warmed up in a run of its own."""
+    """An exact agent with the benchmarks' settings; its code was compiled in a separate run."""
     make = getattr(krl, cls)
     warm = make(**SETTING, lipschitz=LIPSCHITZ, stationary=stationary)
     warm.fit(environment(), 3, seed=1, progress=False)

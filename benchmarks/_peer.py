@@ -1,7 +1,7 @@
-"""The peer's side of `peers.py`: agents of rlberry 0.1 on its TwinRooms. Runs in a virtual environment of its own.
+"""The peer's side of `peers.py`: agents of rlberry 0.1 on its TwinRooms. It runs in its own virtual environment.
 
-Reads commands from standard input, one JSON list a line, ["make", name, seed] or ["play", episodes], and answers each
-with a JSON object on standard output.
+It reads commands from standard input, one JSON list per line, ["make", name, seed] or ["play", episodes], and answers
+each with a JSON object on standard output.
 """
 
 import json
@@ -11,7 +11,7 @@ import types
 import warnings
 
 warnings.simplefilter("ignore")
-answers, sys.stdout = sys.stdout, sys.stderr  # whatever the package prints is no answer
+answers, sys.stdout = sys.stdout, sys.stderr  # what the package prints is not an answer
 
 import numpy as np  # noqa: E402
 import rlberry.exploration_tools.typing  # noqa: E402
@@ -19,7 +19,7 @@ from rlberry.agents import AdaptiveQLAgent, OptQLAgent, RSKernelUCBVIAgent, UCBV
 from rlberry.envs.benchmarks.generalization.twinrooms import TwinRooms  # noqa: E402
 from rlberry.wrappers.discretize_state import DiscretizeStateWrapper  # noqa: E402
 
-rlberry.exploration_tools.typing.torch = types.SimpleNamespace(Tensor=())  # it names torch even where there is none
+rlberry.exploration_tools.typing.torch = types.SimpleNamespace(Tensor=())  # torch is not installed, but used
 H, BINS = 20, 20
 SHARED = {"n_episodes": 10**6, "gamma": 1.0, "horizon": H}
 

@@ -1,7 +1,7 @@
-"""The loops over all samples that the yardsticks are made of: nothing clever, but vectorised.
+"""Brute-force, vectorised loops over all samples, for comparison.
 
-Arguments `xs`, `ys`, `values` are one-dimensional: coordinates in the plane and what belongs to them. Loops start at 0,
-since an index that might be negative keeps the compiler from vectorising.
+Arguments `xs`, `ys`, `values` are one-dimensional: coordinates in the plane and their values. Loops start at 0, since
+the compiler does not vectorise loops whose index might be negative.
 """
 
 import math

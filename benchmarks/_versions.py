@@ -1,4 +1,4 @@
-"""Two versions of the package side by side: the working tree, and a commit in a worktree of its own."""
+"""Two versions of the package: the working tree, and a commit in its own worktree."""
 
 import contextlib
 import json

@@ -1,16 +1,16 @@
-"""What the program of the paper's authors learns beside the algorithms as in the text: total reward in TwinRooms.
+"""The program of the paper's authors compared with the algorithms of the text: total reward in TwinRooms.
 
-Their Kernel-UCBVI and Greedy-Kernel-UCBVI on representative states depart from the paper's text:
+Their Kernel-UCBVI and Greedy-Kernel-UCBVI on representative states differ from the paper's text:
 
     distances        coordinates are divided by the box's widths (2, 1), so that σ is 0.05 along x
-    estimates        every representative has sums of its own, so it does not see the samples that came before it
+    estimates        every representative has its own sums, so it does not use the samples that came before it
     bonus            s/√C + (1+β)·H/C, and H for an action not tried since the representative was made
     caps             values are capped at H at every step
-    far states       a state far from all representatives reads as the nearest one; there are at most 500
+    far states       a state far from all representatives has the values of the nearest one; there are at most 500
     equal values     the lowest action is taken; a representative made since the last plan has Q = 0 until the next
 
-This file does the same, compiled and on its own (tests/naive/as_run.py is the same in NumPy). Ours are made by the
-preset "text". Mean over seeds with a 95 % interval (Student's t).
+This file is a compiled, self-contained copy of it (tests/naive/as_run.py is the same in NumPy). kernelrl's agents have
+the preset "text". Mean over seeds with a 95 % interval (Student's t).
 
     python benchmarks/as_run.py [--episodes 10000] [--seeds 4] [--only KernelUCBVI]
 """
@@ -139,7 +139,7 @@ def choose(program, x, h):
 
 @numba.njit
 def observe(program, x, a, r, y, h, terminated):
-    """Take in a transition; Greedy lowers the value of its state first."""
+    """Add a transition; Greedy lowers the value of its state first."""
     u = visit(program, x)
     if program.greedy:
         program.V[h, u] = min(program.V[h, u], q_of(program, u, h, program.Q[h, u]))
@@ -169,7 +169,7 @@ def play_theirs(greedy, episodes, seed):
 
 
 def play_ours(greedy, episodes, seed):
-    """The same of one run of ours as in the text."""
+    """The same for one run of kernelrl with preset "text"."""
     agent = (krl.GreedyKernelUCBVI if greedy else krl.KernelUCBVI).preset("text")
     history = agent.fit(environment(), episodes, seed=seed, progress=False)
     return float(history.returns.sum()), agent.number_of_representatives

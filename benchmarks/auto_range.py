@@ -1,4 +1,4 @@
-"""What it costs not to know the range of rewards: reward_range="auto" beside (0, 1), TwinRooms, total reward."""
+"""The cost of not knowing the range of rewards: reward_range="auto" compared with (0, 1), TwinRooms, total reward."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""What the baselines learn beside rlberry 0.1's: total reward of 20,000 episodes of TwinRooms.
+"""The baselines compared with those of rlberry 0.1: total reward of 20,000 episodes of TwinRooms.
 
-rlberry runs one seed (its UCBVI takes minutes), kernelrl several, as in the text (preset "text"). rlberry departs from
-it: no bonus exceeds the cap, the lowest of equally good actions is taken, UCBVI's values are capped at H at every step,
-and AdaptiveQL splits a ball before it is updated.
+rlberry runs one seed (its UCBVI takes minutes), kernelrl several, as in the text (preset "text"). rlberry differs from
+the text: no bonus exceeds the cap, the lowest of equally good actions is taken, UCBVI's values are capped at H at every
+step, and AdaptiveQL splits a ball before it is updated.
 
     python benchmarks/baseline_learning.py [--episodes 20000] [--seeds 4] [--only UCBVI]
 """
@@ -19,7 +19,7 @@ BASELINES = ("OptQL", "AdaptiveQL", "UCBVI")
 
 
 def total(name, episodes, seed):
-    """Total reward of one run of ours."""
+    """Total reward of one run of kernelrl."""
     agent = getattr(krl, name).preset("text")
     return float(agent.fit(environment(), episodes, seed=seed, progress=False).returns.sum())
 

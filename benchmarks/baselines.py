@@ -1,7 +1,7 @@
-"""The baselines on TwinRooms, 20 bins an axis, beside the environment alone.
+"""The speed of the baselines on TwinRooms, 20 bins per axis, and of the environment alone.
 
-The environment alone is its dynamics and random stream, with fixed actions, in a compiled loop. Times are those of the
-processor, the best of five runs where a run takes less than two seconds.
+The environment alone is its dynamics and random stream, with fixed actions, in a compiled loop. Times are processor
+times, the best of five runs if a run takes less than two seconds.
 
 python benchmarks/baselines.py [--episodes 50000] [--seed 0]
 """

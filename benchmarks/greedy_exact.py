@@ -1,9 +1,9 @@
-"""Exact Greedy-Kernel-UCBVI, data per step, against the plain SIMD scan of all samples and a loop that only reads.
+"""Exact Greedy-Kernel-UCBVI, data per step, against a brute-force SIMD scan of all samples and a loop that only reads.
 
-The scan is the same algorithm with nothing clever in it, but vectorised throughout. At each step all samples of the
-step are read and weighed (with the same exponential as the library's); if the target is below the cap, all next states
-of the step are read and lowered where the target's cone is below them; and the value of the new next state is the
-lowest of the cones of all visited states. The reading loop reads the same arrays as often and only adds them up.
+The scan is the same algorithm without any shortcut, but fully vectorised. At each step all samples of the step are read
+and weighted (with the library's exponential). If the target is below the cap, all next states of the step are read and
+lowered where the target's cone is below them. The value of the new next state is the lowest cone of all visited states.
+The reading loop reads the same arrays equally often and only adds them up.
 
     python benchmarks/greedy_exact.py [--episodes 50000]
 """
@@ -92,7 +92,7 @@ def run_scan(env, seed, K, H, stream, own, lipschitz, X, Y, cones, where, reward
 
 @compiled(cache=False)
 def run_read(K, H, number, lowered, X, Y, cones):
-    """Read all that the scan reads, as often: `number` (H, A) samples and `lowered` (H,) passes over Y in the end."""
+    """Read what the scan reads, equally often: finally `number` (H, A) samples and `lowered` (H,) passes over Y."""
     total = 0.0
     for k in range(K):
         for h in range(H):

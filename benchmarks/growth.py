@@ -1,8 +1,8 @@
 """How the time of an episode grows with the number of representatives.
 
-Merge distances 0.1, 0.05, 0.03 and 0.02 on TwinRooms, once with the bandwidth at half the merge distance, so that a
-representative has about as many neighbours whatever the distance, and once with the bandwidth fixed at 0.025, where
-the work is representatives × neighbours. Time is measured over the last quarter of the episodes, in turns.
+Merge distances 0.1, 0.05, 0.03 and 0.02 on TwinRooms: once with the bandwidth at half the merge distance, so that the
+number of neighbours of a representative hardly changes, and once with the bandwidth fixed at 0.025, where the work is
+representatives × neighbours. Time is measured over the last quarter of the episodes, in turns.
 
     python benchmarks/growth.py [--episodes 4000]
 """
@@ -19,14 +19,14 @@ TURNS = 4
 
 
 def make(cls, merge, bandwidth):
-    """An agent that has compiled whatever it needs."""
+    """An agent whose code is compiled."""
     make = getattr(krl, cls)
     make(bandwidth=bandwidth, representatives=merge, reward_range=(0, 1)).fit(environment(), 1, seed=1, progress=False)
     return make(bandwidth=bandwidth, representatives=merge, reward_range=(0, 1))
 
 
 def measure(cls, bandwidth_of, episodes):
-    """A row a merge distance."""
+    """One row per merge distance."""
     agents = [make(cls, merge, bandwidth_of(merge)) for merge in MERGES]
     for agent in agents:
         agent.fit(environment(), episodes - episodes // 4, seed=0, progress=False)

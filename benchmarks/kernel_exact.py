@@ -1,9 +1,9 @@
-"""Exact Kernel-UCBVI, data per step, against recomputing everything every episode.
+"""Exact Kernel-UCBVI, data per step, against recomputing everything in every episode.
 
-The full recomputation is vectorised throughout: for every step, all weights between samples of one action, then the
-interpolation at all next states. It is run to the end, which takes minutes, or up to `--largest` episodes: then its
-time for more is extrapolated by its own growth between the last two measurements (the work grows as the cube of the
-number of episodes). The values of kernelrl's last plan are compared with one full recomputation on the same data.
+The full recomputation is vectorised: for every step, all weights between samples of one action, then the interpolation
+at all next states. It runs to the end, which takes minutes, or up to `--largest` episodes; then its time for more
+episodes is extrapolated from its growth between the last two measurements (the work grows as the cube of the number of
+episodes). The values of kernelrl's last plan are compared with one full recomputation on the same data.
 
     python benchmarks/kernel_exact.py [--episodes 3000] [--largest 3000]
 """

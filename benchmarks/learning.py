@@ -1,9 +1,8 @@
-"""What is learnt: total reward of 50,000 episodes of TwinRooms, as the paper counts it.
+"""Total reward of 50,000 episodes of TwinRooms, as in the paper.
 
-Kernel-UCBVI and Greedy-Kernel-UCBVI on representative states, as in the text, with and without the metric that knows
-the two rooms to be alike; and the best setting found without such knowledge. Mean over seeds with a 95 % interval
-(Student's t), and the fraction of K·V*, which no algorithm can pass on average. What the authors' own program learns is
-measured by as_run.py.
+Kernel-UCBVI and Greedy-Kernel-UCBVI on representative states, as in the text, with the Euclidean and with the room-
+invariant metric; and the best setting found with the Euclidean one. Mean over seeds with a 95 % interval (Student's
+t), and the fraction of K·V*, which no algorithm can exceed on average. as_run.py measures the authors' own program.
 
     python benchmarks/learning.py [--episodes 50000] [--seeds 4] [--workers 2] [--only text]
 """
@@ -19,7 +18,7 @@ from _common import environment, report
 from kernelrl.agents.evaluation import t_interval
 
 FOLD = krl.metrics.Folded(krl.envs.twin_rooms_fold)
-# Chosen on seed 100, reported on 0, 1, …
+# Chosen with seed 100; reported for seeds 0, 1, …
 BEST = {"bandwidth": krl.schedules.Power(0.03, 0.015, 0.25), "representatives": 0.03, "bonus_scale": 0.05}
 BEST["reward_range"] = (0, 1)
 

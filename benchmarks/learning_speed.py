@@ -1,8 +1,8 @@
-"""How long agents learn: processor time of this version and of a commit, in turns in one run.
+"""The speed of learning: processor time of this version and of a commit, measured in turns in one run.
 
     python benchmarks/learning_speed.py [--before COMMIT] [--turns 5] [--only NAME …]
 
-Each turn is a process of its own with filled compile caches; the figure is the median of the turns.
+Each turn is a separate process with filled compile caches; the result is the median of the turns.
 """
 
 import argparse

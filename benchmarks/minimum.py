@@ -1,7 +1,7 @@
 """What UCBVI learns with and without the minimum over its earlier Q (Azar et al. 2017, algorithm 2).
 
-Total reward of 20,000 episodes of TwinRooms, preset "text": data pooled or per step, bonus as it is or a tenth of it.
-Mean over seeds with a 95 % interval (Student's t), and the same of the difference that the minimum makes, seed by seed.
+Total reward of 20,000 episodes of TwinRooms, preset "text": data pooled or per step, the whole bonus or a tenth of it.
+Mean over seeds with a 95 % interval (Student's t), and the same for the paired difference that the minimum makes.
 
     python benchmarks/minimum.py [--episodes 20000] [--seeds 4] [--first-seed 0] [--workers 2]
 """

@@ -1,10 +1,10 @@
-"""kernelrl beside rlberry 0.1, the published package of the paper's authors, on the same TwinRooms.
+"""The speed of kernelrl compared with rlberry 0.1, the package of the paper's authors, on the same TwinRooms.
 
-Both play the same range of episodes in turns of a few hundred, on one core, in one run; processor time is compared, and
-what is compiled is compiled in the episodes before. rlberry is as it is, ours as in the text (preset "text"). rlberry
-is installed into a virtual environment of its own (`.venv-peers`) the first time. Its Greedy-Kernel-UCBVI was never
-published; its inner loop is plain Python, and it was measured to take 1.77 times what their Kernel-UCBVI takes, which
-is what we compare with.
+Both play the same range of episodes in turns of a few hundred, on one core, in one run. Processor times are compared;
+compiling happens in the episodes before. rlberry is unchanged, kernelrl has the preset "text". rlberry is installed
+into its own virtual environment (`.venv-peers`) the first time. Its Greedy-Kernel-UCBVI was never published; its
+inner loop is plain Python. It was measured to take 1.77 times as long as their Kernel-UCBVI, and this time is used
+here.
 
     python benchmarks/peers.py [--first 2000] [--last 3000] [--only KernelUCBVI]
 """
@@ -28,7 +28,7 @@ from kernelrl.jit.stream import episode_seed
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".venv-peers"
-# rlberry 0.1 asks for gym without a version; later ones have another interface.
+# rlberry 0.1 requires gym without a version; later versions of gym have another interface.
 PACKAGES = ("rlberry==0.1", "gym==0.26.2", "numba")
 GREEDY = 1.77
 TURNS = 4
@@ -42,7 +42,7 @@ def seconds(function):
 
 
 class Peer:
-    """An agent of rlberry in a process of its own."""
+    """An agent of rlberry in its own process."""
 
     def __init__(self, name, seed=0):
         command = [str(PEERS / "bin" / "python"), str(ROOT / "benchmarks" / "_peer.py")]
@@ -71,7 +71,7 @@ class Ours:
 
     def __init__(self, name):
         make = getattr(krl, name).preset
-        make("text").fit(environment(), 2, seed=1, progress=False)  # whatever is compiled is compiled now
+        make("text").fit(environment(), 2, seed=1, progress=False)  # compiles everything
         self.agent, self.env = make("text"), environment()
 
     def play(self, episodes):
@@ -108,7 +108,7 @@ class Environment:
         return spent, total, 0
 
 
-# peer, then for each of ours: name, factor of the peer's time
+# peer, then for each agent of kernelrl: name, factor of the peer's time
 CONTESTS = {
     "KernelUCBVI": [("KernelUCBVI", 1.0), ("GreedyKernelUCBVI", GREEDY)],
     "OptQL": [("OptQL", 1.0)],
@@ -129,7 +129,7 @@ def install():
 
 
 def contest(name, first, last):
-    """Play episodes `first` … `last` in turns; return a row a player."""
+    """Play episodes `first` … `last` in turns; return one row per player."""
     players = [("rlberry 0.1", Peer(name), 1.0), ("environment alone", Environment(), 1.0)]
     players += [(ours, Ours(ours), factor) for ours, factor in CONTESTS[name]]
     before = [player.play(first) for _, player, _ in players]

@@ -1,4 +1,4 @@
-"""What a step of the Python driver costs over CartPole, above the environment's own time, and where it goes.
+"""The time of a step of the Python driver on CartPole, besides the environment's own, and where it is spent.
 
 Processor time in microseconds per step, Greedy-Kernel-UCBVI on representatives, the best of three runs. With a commit,
 that version is measured in the same run:

@@ -1,7 +1,7 @@
-"""What it costs to run two seeds side by side, compared with two loops that only compute.
+"""The cost of running two seeds in parallel, compared with two loops that only compute.
 
-Each of two processes runs an agent's episodes, alone and both at once; and so does a loop of arithmetic that touches no
-memory. Were memory or a lock shared, the agents would be slowed down by more than the loops are.
+Each of two processes runs an agent's episodes, alone and both at once; the same is done with a loop of arithmetic that
+uses no memory. If the agents shared memory or a lock, they would be slowed down more than the loops.
 
     python benchmarks/side_by_side.py [--repeats 5]
 """
@@ -65,7 +65,7 @@ def main():
 
     names = ["arithmetic", *EPISODES]
     best = {(name, together): float("inf") for name in names for together in (False, True)}
-    for _ in range(repeats):  # in turns, and the best of them: others use the machine, too
+    for _ in range(repeats):  # in turns, taking the best: others also use the machine
         for key in best:
             best[key] = min(best[key], run(*key))
     for pipe in pipes:

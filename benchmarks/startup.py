@@ -1,7 +1,7 @@
 """How long a user waits: importing, and the first finished episode with an empty and with a filled compile cache.
 
-Processor time of a process of its own, since machines are shared; the best of three, but for cold starts. With a
-commit, that version is measured in the same run:
+Processor time of a separate process; the best of three, except for cold starts. With a commit, that version is measured
+in the same run:
 
     python benchmarks/startup.py [--before COMMIT]
 """

@@ -1,7 +1,7 @@
-"""What it costs not to know the Lipschitz constant: Kernel-UCBVI with lipschitz="log" beside constants that are known.
+"""The cost of an unknown Lipschitz constant: Kernel-UCBVI with lipschitz="log" compared with known constants.
 
 Ramp (2 steps, L_h = 0.5·(H-h)) and TwinRooms (20 steps, L_h = 10·(H-h)), total reward with a 95 % interval over seeds.
-Nothing is chosen: bandwidth and bonus are those of the other benchmarks.
+Nothing was tuned: bandwidth and bonus are those of the other benchmarks.
 """
 
 import gymnasium as gym

@@ -1,7 +1,7 @@
 """The constants of assumption 3, checked numerically: g(z) ≤ C1·exp(-z²/2), sup|g'| ≤ C2, g(4) > 0, g non-increasing.
 
-`core.kernels` has C1 and C2 in closed form; here they are found by evaluating g on a fine grid, so the two can be
-compared.
+`kernelrl.geometry.kernels` has C1 and C2 in closed form; here they are found by evaluating g on a fine grid, so the two
+can be compared.
 """
 
 from __future__ import annotations
