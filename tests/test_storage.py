@@ -494,7 +494,7 @@ def test_sizes_are_checked_before_reading(saved, tmp_path, monkeypatch):
 
     monkeypatch.setattr(np.lib.format, "read_array", refuse)
     path = rewritten(saved, tmp_path / "bomb.krl", replace=("store.states", np.zeros((2, 10**6, 2))))
-    with pytest.raises(ValueError, match=r"bomb\.krl is damaged: array samples\.\w+: its shape"):
+    with pytest.raises(ValueError, match=r"bomb\.krl is damaged: array store\.\w+: its shape"):
         krl.load(path)
     monkeypatch.setattr(archive_module, "available_memory", lambda: 1000)
     with pytest.raises(ValueError, match=r"its arrays take [\d,]+ bytes, and 1,000 bytes of memory are available"):
