@@ -127,7 +127,7 @@ def test_one_signature_whatever_the_hyper_parameters():
     kernel = model_of(next(variants())())
     spaces = [key for key in signatures(perform) if key[0] is kernel and LpSpace in key]
     folded = [key for key in spaces if any("base" in getattr(cls, "_fields", ()) for cls in key)]
-    assert len(spaces) - len(folded) == 1  # one for all of Lp
+    assert len(spaces) - len(folded) == 2  # one for all of Lp, on all samples and on representatives
 
 
 def test_counting_sees_a_second_signature():
