@@ -192,5 +192,5 @@ def test_the_body_of_a_declaration_is_the_default():
 
 def test_a_required_verb_has_no_default():
     assert halved(Right(3.0)) == 1.5
-    with pytest.raises(TypeError, match=r"^there is no halved for Left: write a function of \(thing\)"):
+    with pytest.raises(TypeError, match=r"^Left does not implement halved: write a function of \(thing\)"):
         halved(Left(3.0))

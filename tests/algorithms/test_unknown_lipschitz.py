@@ -97,3 +97,20 @@ def test_where_it_is_refused():
     agent.fit(env, 5, seed=0)
     with pytest.raises(ValueError, match='certificate: with lipschitz="log" nothing is certified'):
         agent.certificate([0.5])
+
+
+@pytest.mark.parametrize("merge", [None, 0.0613])
+def test_a_new_constant_counts_no_sample_twice(merge):
+    """The joint bonus depends on their number; an exact agent takes all of them in again for a new constant."""
+    rng = np.random.default_rng(0)
+    agent = krl.KernelUCBVI(
+        **KERNEL, lipschitz="log", representatives=merge, bonus=krl.bonuses.Joint(0.1), reward_range=(0, 1)
+    )
+    agent.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2), 3, 0)
+    for _ in range(9):
+        agent.begin_episode()
+        for h in range(3):
+            agent.observe(rng.random(2), 0, 0.5, rng.random(2), h)
+        agent.end_episode()
+    agent.begin_episode()
+    assert agent.model.settings.bonus.progress.tolist() == [[27, 27, 27], [4, 4, 4]]
