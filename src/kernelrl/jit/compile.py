@@ -108,7 +108,7 @@ def compiled_as(source, inline=False):
 
     With `inline` its body is copied into them. This pays in loops over calls that do little.
     """
-    options = {**OPTIONS, "forceinline": True} if inline else {**OPTIONS, **INNER}
+    options = {**OPTIONS, **INNER, "forceinline": inline}
 
     def register(function):
         overload(function, strict=False, jit_options=options)(lambda *arguments, **more: source)
