@@ -64,13 +64,13 @@ lint: $(DEV)  ## check style, formatting and types
 coverage: $(DEV)  ## run the core's tests without compilation and show which lines they reach
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered
 
-bench: $(DEV)  ## run every benchmark; bench-NAME runs benchmarks/NAME.py
+bench: $(DEV)  ## run every benchmark; bench-NAME runs benchmarks/NAME.py, BENCH='--before COMMIT' has arguments for it
 	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"
 	@set -e; for name in $(BENCHMARKS); do echo; $(MAKE) --no-print-directory bench-$$name; done
 
 bench-%: benchmarks/%.py $(DEV)
 	@echo "== $*"
-	@$(BIN)/python $<
+	@$(BIN)/python $< $(BENCH)
 
 clean:  ## remove files that tools left (keeps .venv and results)
 	@rm -rf build dist htmlcov .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

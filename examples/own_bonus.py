@@ -50,7 +50,7 @@ class LogBonus(krl.bonuses.Bonus):
     scale: float = 1.0
 
     def compiled(self, scale: float, problem: krl.bonuses.BonusProblem) -> LogForm:
-        """As compiled code has it, before any data; the agent's `bonus_scale` is `scale`."""
+        """The NamedTuple that compiled code uses, before any data; the agent's `bonus_scale` is `scale`."""
         pools = 1 if problem.stationary else problem.horizon
         samples = np.zeros(pools, np.int64)
         return LogForm(float(scale * self.scale), problem.beta, problem.horizon, problem.stationary, samples)

@@ -42,7 +42,7 @@ class Wendland(krl.kernels.Kernel):
     C2 = 27.0 / 64.0
 
     def compiled(self) -> WendlandForm:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         return WendlandForm(self.support)
 
 
@@ -69,7 +69,7 @@ class RationalQuadratic(krl.kernels.Kernel):
             raise ValueError(f"RationalQuadratic: alpha must be above 0, got {self.alpha}")
 
     def compiled(self) -> RationalForm:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         return RationalForm(float(self.alpha))
 
 

@@ -75,7 +75,7 @@ class Walled(krl.metrics.Metric):
     bounded = True  # it is at least the difference of any coordinate
 
     def space(self, low: krl.metrics.Bounds, high: krl.metrics.Bounds) -> WalledSpace:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         return WalledSpace(float(self.wall), float(self.detour))
 
 

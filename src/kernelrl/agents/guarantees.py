@@ -63,7 +63,7 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
 
 @functools.cache
 def check_assumption(name: str, g: Kernel) -> None:
-    """Refuse a kernel that does not satisfy assumption 3, or not with the constants that it says."""
+    """Reject a kernel that violates assumption 3 or its declared constants C1 and C2."""
     if not g.admissible:
         raise ValueError(
             f"kernel: the bonus {name} holds for kernels of the theory's assumption only, and {g.name} is none of them "

@@ -115,7 +115,7 @@ class AtRepresentatives:
     def __init__(self, merge: float, limit: int | None, bounded: bool, moments: bool) -> None:
         """`merge` is the distance within which states are merged, `limit` the largest number of representatives."""
         self.merge, self.limit, self.bounded, self.moments = merge, limit, bounded, moments
-        self.widths = None
+        self.new_plan: Callable[..., Any]
 
     def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
         """The store and the plan before any data; `new_plan` makes a plan for representative states."""
@@ -123,6 +123,7 @@ class AtRepresentatives:
         store = new_merged(
             settings, *box, self.merge, limit, reach_of_cones(settings), self.bounded, self.moments
         )  # fmt: skip
+        self.new_plan = new_plan
         return store, new_plan(settings, store)
 
     def with_settings(self, model: Any, settings: Settings) -> Any:
@@ -132,7 +133,7 @@ class AtRepresentatives:
             store = rebandwidth(settings, store, settings.horizon)
         if settings.interpolate and not np.array_equal(settings.lipschitz, before.lipschitz):
             store = store._replace(reps=relist_cones(store.reps, settings, reach_of_cones(settings)))
-        plan = for_settings(model.plan, settings, lambda: new_smoothed(settings, store))
+        plan = for_settings(model.plan, settings, lambda: self.new_plan(settings, store))
         return with_room(model._replace(settings=settings, store=store, plan=plan))
 
     def planned(self, model: Any, side: Any, what: str) -> Planned:

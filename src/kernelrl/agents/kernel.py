@@ -48,7 +48,7 @@ from kernelrl.theory.lipschitz import unknown_lipschitz
 __all__ = ["KernelAgent"]
 
 MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
-MANY_SAMPLES, ALONE = 1000, 0.8  # from so many samples on, warn if there are more than ALONE representatives per sample
+MANY_SAMPLES, TOO_MANY = 1000, 0.8  # from so many samples on, warn of more than TOO_MANY representatives per sample
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
@@ -90,7 +90,7 @@ class KernelAgent(Agent, abstract=True):
             self._keeping = AtRepresentatives(self.representatives, max_representatives, bounded, moments)
         self._deployed: tuple[Any, Planned] | None = None
         self._certified: tuple[int, Bounds] | None = None
-        self._warned_of_limit = self._warned_of_strangers = False
+        self._warned_of_limit = self._warned_of_no_neighbours = False
 
     def _check_combination(self) -> None:
         """Reject options that need representatives where there are none, or that contradict each other."""
@@ -184,7 +184,7 @@ class KernelAgent(Agent, abstract=True):
     def before_episodes(self, count: int) -> int:
         """Start to use the bandwidth and the Lipschitz constant of the next episode."""
         self._warn_of_limit()
-        self._warn_of_strangers()
+        self._warn_if_no_neighbours()
         if self.lipschitz == "log":
             count = min(count, self._renew_log())
         if not callable(self.bandwidth):
@@ -245,14 +245,14 @@ class KernelAgent(Agent, abstract=True):
                 stacklevel=2,
             )
 
-    def _warn_of_strangers(self) -> None:
+    def _warn_if_no_neighbours(self) -> None:
         """Warn once if hardly any two states are near each other, so that nothing can be learnt."""
-        if self.representatives is None or self._warned_of_strangers:
+        if self.representatives is None or self._warned_of_no_neighbours:
             return
         number, samples = self.number_of_representatives, self._keeping.samples(self.model)
-        if samples < MANY_SAMPLES or number < ALONE * samples:
+        if samples < MANY_SAMPLES or number < TOO_MANY * samples:
             return
-        self._warned_of_strangers = True
+        self._warned_of_no_neighbours = True
         warnings.warn(
             f"bandwidth: {samples} samples have made {number} representative states, so hardly any state is within "
             f"representatives={self.representatives:g} of another, and nothing is learnt from one about the next; make "
@@ -352,7 +352,7 @@ class KernelAgent(Agent, abstract=True):
 
     def check_episodes(self, more: int) -> None:
         """Raise ValueError for more episodes than the bonus is valid for."""
-        most = getattr(bonus_object(self.bonus), "episodes", None)
+        most = bonus_object(self.bonus).episodes
         if most is not None and self.episodes + more > most:
             raise ValueError(
                 f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self.episodes} have been played; "

@@ -1,4 +1,4 @@
-"""Bonuses, kernels and metrics as compiled code has them: what is missing in one of a user's own is said at the start.
+"""Checks of user-defined bonuses, kernels and metrics when an agent starts; an error names what is missing.
 
 A part of a user's own is tried by itself before an agent is compiled with it: numba's error about a whole agent says
 hardly anything about the line that it is due to.

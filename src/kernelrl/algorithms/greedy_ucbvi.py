@@ -93,7 +93,7 @@ def rescale_greedy_ucbvi(model, settings, keep):
 
 
 @inner
-def targets_at(model, x, h, q):
+def q_at_cell(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.store, model.settings.actions, pool_of(model.settings, h), x, 0)
     settings = model.settings
@@ -106,7 +106,7 @@ def targets_at(model, x, h, q):
 @choose.implement(GreedyUCBVIModel)
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
-    model.best[0] = targets_at(model, x, h, model.scratch)
+    model.best[0] = q_at_cell(model, x, h, model.scratch)
     model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, model.store.number[TRANSITIONS]
     return pick_largest(model.scratch, model.stream)
 
@@ -117,14 +117,14 @@ def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated
     x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
     known = memo[CELL] == x and memo[STEP] == h and memo[SEEN] == counts.number[TRANSITIONS]
     if not known:  # `choose` has not computed it
-        model.best[0] = targets_at(model, x, h, model.scratch)
+        model.best[0] = q_at_cell(model, x, h, model.scratch)
     model.V[h, x] = min(model.V[h, x], model.best[0])
     add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated)
 
 
 @read_q.implement(GreedyUCBVIModel)
 def read_q_greedy_ucbvi(model, state, h, out):
-    targets_at(model, cell_of(model.settings.grid, state), h, out)
+    q_at_cell(model, cell_of(model.settings.grid, state), h, out)
 
 
 @read_values.implement(GreedyUCBVIModel)

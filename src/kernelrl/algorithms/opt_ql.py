@@ -87,7 +87,7 @@ def rescale_opt_ql(model, settings, keep):
 
 
 @inner
-def value_of(model, x, h):
+def cell_value(model, x, h):
     """V_h at cell `x`."""
     return min(model.settings.bonus.cap[h], largest(model.Q[h, x]))
 
@@ -105,7 +105,7 @@ def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     if terminated:
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
-        G += value_of(model, cell_of(settings.grid, next_state), h + 1)
+        G += cell_value(model, cell_of(settings.grid, next_state), h + 1)
     Q, N, E = model.Q[h, x], model.N[h, x], model.E
     n = N[action] + 1.0
     N[action] = n
@@ -126,7 +126,7 @@ def read_q_opt_ql(model, state, h, out):
 
 @read_values.implement(OptQLModel)
 def read_values_opt_ql(model, state, h):
-    return value_of(model, cell_of(model.settings.grid, state), h)
+    return cell_value(model, cell_of(model.settings.grid, state), h)
 
 
 @read_counts.implement(OptQLModel)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl.arguments import as_whole
 from kernelrl.bonuses.interface import FULL, JOINT, SELF_NORMALISED, SIMPLIFIED, new_coded
 from kernelrl.bonuses.problem import BonusProblem
 
@@ -33,6 +34,8 @@ class Bonus:
     """Whether B depends on Σwρ and Σw² besides C."""
     needs_rates = False
     """Whether B depends on λ_r and λ_p themselves, and not only on L_h."""
+    episodes: int | None = None
+    """The number of episodes that B holds for; None if it holds for any number."""
 
     @property
     def certifies(self) -> bool:
@@ -71,7 +74,7 @@ class Simplified(Bonus):
             object.__setattr__(self, name, number)
 
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         return new_coded(SIMPLIFIED, scale * self.scale, problem, root=self.root, count=self.count)
 
 
@@ -97,7 +100,7 @@ class Full(Bonus):
             raise ValueError(f'Full: reward_term must be "corrected" or "printed", got {self.reward_term!r}')
 
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         return new_coded(FULL, scale, problem, table=problem.full_table(self.delta, self.episodes, self.reward_term))
 
     @property
@@ -127,7 +130,7 @@ class Joint(Bonus):
         object.__setattr__(self, "self_normalised", bool(self.self_normalised))
 
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         code = SELF_NORMALISED if self.self_normalised else JOINT
         table = problem.joint_table(self.delta, self.episodes, self.self_normalised)
         return new_coded(code, scale, problem, table=table)
@@ -145,9 +148,10 @@ def check_confidence(bonus: Any) -> None:
     object.__setattr__(bonus, "delta", delta)
     if bonus.episodes is None:
         return
-    if isinstance(bonus.episodes, bool) or bonus.episodes != int(bonus.episodes) or bonus.episodes < 1:
+    episodes = as_whole(bonus.episodes)
+    if episodes is None or episodes < 1 or isinstance(bonus.episodes, bool):
         raise ValueError(f"{name}: episodes must be a whole number of at least 1, or None, got {bonus.episodes!r}")
-    object.__setattr__(bonus, "episodes", int(bonus.episodes))
+    object.__setattr__(bonus, "episodes", episodes)
 
 
 BONUSES = {"simplified": Simplified, "full": Full, "joint": Joint}

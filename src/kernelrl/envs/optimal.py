@@ -86,7 +86,7 @@ class OptimalValues:
             aims = motion.move(x, a)
             for room in np.unique(rooms):
                 inside = rooms == room
-                places = Grid.of(motion, room, self.cells).places(aims[inside])
+                places = StateGrid.of(motion, room, self.cells).places(aims[inside])
                 if self.arrivals is not None:
                     Q[inside, a] += read(self.arrivals[room, a], places)
                 if step + 1 < self.horizon:
@@ -114,7 +114,7 @@ class OptimalValues:
 
 
 @dataclass(frozen=True)
-class Grid:
+class StateGrid:
     """The grids of V and of Z in one room, `n` cells along each axis of the room."""
 
     low: Floats  # (d,)
@@ -123,7 +123,7 @@ class Grid:
     margin: NDArray[np.int64]  # (d,) cells of the grid of Z behind each wall
 
     @classmethod
-    def of(cls, motion: Motion, room: int, n: int) -> Grid:
+    def of(cls, motion: Motion, room: int, n: int) -> StateGrid:
         """The grids for `n` cells."""
         low = motion.low[room]
         cell = (motion.high[room] - low) / n
@@ -175,7 +175,7 @@ class Smoothing:
         return V
 
 
-def expectation(motion: Motion, room: int, grid: Grid) -> Smoothing | endings.Expectation:
+def expectation(motion: Motion, room: int, grid: StateGrid) -> Smoothing | endings.Expectation:
     """The expectation over next states."""
     axes = range(motion.noise.size)
     if motion.ends is None:
@@ -200,7 +200,7 @@ def arrival_rewards(motion: Motion, expect: Any, x: Floats, shape: tuple[int, ..
 
 def solve_room(motion: Motion, room: int, n: int, horizon: int) -> tuple[Floats, NDArray[np.float32], Any]:
     """V_0 … V_{H-1} (H, (n+1)^d) on the grid, and what is kept: `coefficients` and `arrivals` of `OptimalValues`."""
-    grid, d = Grid.of(motion, room, n), motion.noise.size
+    grid, d = StateGrid.of(motion, room, n), motion.noise.size
     x, shape = grid.points(), (n + 1,) * d
     expect = expectation(motion, room, grid)
     places = [grid.places(motion.move(x, a)) for a in range(len(motion.actions))]

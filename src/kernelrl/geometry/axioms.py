@@ -33,7 +33,7 @@ def check_least(states: Floats, between: Floats, least: Floats, what: str) -> No
 
 
 def check_axioms(states: Floats, between: Floats) -> None:
-    """Refuse distances (n, n) between states (n, d) that are those of no pseudometric."""
+    """Reject distances (n, n) between states (n, d) that violate the pseudometric axioms."""
     close = 1e-9 * np.nanmax(abs(between), initial=1e-300)
     for wrong, what in (
         (~np.isfinite(between), "is no finite number"),

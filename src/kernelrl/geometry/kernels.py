@@ -246,7 +246,7 @@ class KernelWithCode(Kernel):
     admissible = True
 
     def compiled(self) -> Any:
-        """As compiled code has it."""
+        """The NamedTuple that compiled code uses."""
         return CodedKernel(self.code, float(self.power), math.isfinite(self.support))
 
     def reach(self, cut: float) -> float:

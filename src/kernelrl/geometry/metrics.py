@@ -201,7 +201,7 @@ class Metric:
         raise NotImplementedError(f"{type(self).__name__} must have a method space(low, high)")
 
     def check(self, low: Bounds, high: Bounds) -> None:
-        """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
+        """Reject functions that violate the metric axioms on sampled states; pseudometrics are allowed."""
         states, space = some_states(low, high), self.space(low, high)
         n, d = states.shape
         points, between, gaps, square = np.zeros((n, d, 1)), np.zeros((n, n)), np.zeros((n, n)), np.zeros(1)
@@ -294,7 +294,7 @@ class Folded(Metric):
             object.__setattr__(self, "defect", positive("Folded: defect", self.defect, zero=True))
 
     def check(self, low: Bounds, high: Bounds) -> None:
-        """Refuse a map that makes states that are no numbers."""
+        """Reject a map that returns NaN or infinities."""
         for x in some_states(low, high):
             image = np.zeros(len(x))
             self.map(x.copy(), image)
@@ -318,7 +318,7 @@ class Custom(Metric):
         require_compiled("Custom: function", self.function, "function(x, y)")
 
     def check(self, low: Bounds, high: Bounds) -> None:
-        """Refuse what is seen not to be a metric on a few states of the box; a pseudometric will do."""
+        """Reject functions that violate the metric axioms on sampled states; pseudometrics are allowed."""
         states = some_states(low, high)
         check_axioms(states, np.array([[self.function(x.copy(), y.copy()) for y in states] for x in states]))
 

@@ -20,7 +20,7 @@ from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.sides import DEPLOYED, clip, explores
-from kernelrl.stores.counts import BLOCK, INVERSE, VISITS, WIDTH, Counts, pair_of, pool_of, total_of
+from kernelrl.stores.counts import BLOCK, BONUS_ROOT, INVERSE, VISITS, Counts, pair_of, pool_of, total_of
 from kernelrl.stores.units import Units, after_end
 
 __all__ = ["Cells", "Level", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
@@ -109,7 +109,7 @@ def cell_row(side, level, p, V, q, minimum):
         else:
             target = total_of(level.counts, level.units, p + a, level.after, V) * pair[INVERSE]
             if explores(side):
-                target += pair[WIDTH] + level.share * pair[INVERSE]
+                target += pair[BONUS_ROOT] + level.share * pair[INVERSE]
             q[a] = min(q[a], target) if minimum else target
         best = max(best, q[a])
     return best

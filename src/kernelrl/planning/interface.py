@@ -57,7 +57,7 @@ def has_doubled(plan, settings, store, x, h, a):
 
 @generic(required=True)
 def q_at(plan, settings, store, side, x, h, q):
-    """Write Q_h(x, ·) on that side into `q` (A,)."""
+    """Write Q_h(x, ·) on that side into `q` (A,). The incremental plan and greedy values know UPPER only."""
 
 
 @generic(required=True)

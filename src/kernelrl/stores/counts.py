@@ -25,10 +25,10 @@ from kernelrl.stores.units import Units, mapped_sum
 __all__ = [
     "BLOCK",
     "BLOCKS",
+    "BONUS_ROOT",
     "INVERSE",
     "TRANSITIONS",
     "VISITS",
-    "WIDTH",
     "CountSettings",
     "Counts",
     "add_transition",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 BLOCK = 8
-VISITS, REWARD, INVERSE, WIDTH, ENDED = range(5)  # of `pairs`
+VISITS, REWARD, INVERSE, BONUS_ROOT, ENDED = range(5)  # of `pairs`
 BLOCKS, TRANSITIONS = range(2)  # of `number`
 
 
@@ -62,7 +62,9 @@ class CountSettings(NamedTuple):
 class Counts(NamedTuple):
     """The counts. A pair's number is (pool·X + x)·A + a."""
 
-    pairs: Annotated[np.ndarray, Field("Pairs 5")]  # VISITS n, sum of REWARD (raw), INVERSE 1/n, WIDTH root/√n, ENDED
+    pairs: Annotated[
+        np.ndarray, Field("Pairs 5")
+    ]  # VISITS n, sum of REWARD (raw), INVERSE 1/n, BONUS_ROOT root/√n, ENDED
     # first block of successors, or -1
     first: Annotated[np.ndarray, Field("Pairs", np.int32, index="Blocks", none=True)]
     successor: Annotated[np.ndarray, Field("Blocks 8", np.uint32, index="X")]  # y
@@ -77,7 +79,9 @@ class Counts(NamedTuple):
 @checks(Counts)
 def check_counts(where, counts):
     """The list of cells contains each visited cell exactly once."""
-    require((counts.pairs[:, [VISITS, INVERSE, WIDTH, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative")
+    require(
+        (counts.pairs[:, [VISITS, INVERSE, BONUS_ROOT, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative"
+    )
     pools, X = counts.cells.shape
     seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
     for pool in range(pools):
@@ -171,7 +175,7 @@ def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
     pair[VISITS] = n
     pair[REWARD] += r
     pair[INVERSE] = 1.0 / n
-    pair[WIDTH] = root / math.sqrt(n)
+    pair[BONUS_ROOT] = root / math.sqrt(n)
     if terminated:
         pair[ENDED] += 1.0
     counts.number[TRANSITIONS] += 1
