@@ -199,7 +199,7 @@ def test_objects_from_tables():
         ({"bandwidth": {"name": "powr"}}, ["bandwidth", "did you mean power?", "function"]),
         ({"bandwidth": {"name": "function"}}, ["bandwidth: function: function is missing"]),
         ({"bandwidth": 0.1, "lipschitz": {"name": "tuple", "items": 3}}, ["lipschitz", "list of items", "3"]),
-        ({"bandwidth": 0.1, "bonus": {"name": "joint", "episodes": math.inf}}, ["bonus", "infinity"]),
+        ({"bandwidth": 0.1, "bonus": {"name": "joint", "episodes": math.inf}}, ["bonus", "whole number"]),
         ({"bandwidth": 0.1, "kernel": {"name": "exponential-power", "p": 1}}, ["kernel", "above 2"]),
         ({"bandwidth": 0.1, "bonus": {"name": "joint", "delta": 2}}, ["bonus", "delta must lie between 0 and 1"]),
         ({"bandwidth": 0.1, "bonus": {"name": "joint"}}, ["lipschitz", "needs Lipschitz constants"]),
