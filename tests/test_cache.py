@@ -25,6 +25,7 @@ from kernelrl.jit import code_cache
 from kernelrl.jit.code_cache import CodeCache
 from kernelrl.jit.code_key import UnknownError
 from kernelrl.jit.compile import cache_dir, compiled
+from listening import LISTEN
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
 
@@ -466,22 +467,17 @@ from numba import njit
 def factor(action):
     return 10.0 * action
 """
-RUN = """
+RUN = (
+    """
 import json
 import numpy as np
-from numba.core import event
 import kernelrl as krl
 from kernelrl.geometry import metrics
 from kernelrl.episodes.loop import run_compiled
 
-compiled = []
-
-class Listener(event.Listener):
-    def on_start(self, event):
-        compiled.append(event.data["dispatcher"].py_func.__qualname__)
-
-    def on_end(self, event):
-        pass
+"""
+    + LISTEN
+    + """
 
 def run():
     x, y, stream, returns = np.zeros(1), np.zeros(1), np.zeros(4, np.uint64), np.zeros(1)
@@ -500,6 +496,7 @@ def run():
 event.register("numba:compile", Listener())
 run()
 """
+)
 START = [2, 20.0, 0.5, 9.0, 0.5]
 USER_EDITS = (  # file, old text, new text, results
     ("mine.py", "    return 2\n", "    return 3\n", [3, 30.0, 0.5, 9.0, 0.5]),
@@ -609,24 +606,19 @@ EXTRA = 0.0
 def drop(level):
     return 2.0 * level
 """
-RUN_POOL = """
+RUN_POOL = (
+    """
 import json
-from numba.core import event
-
-compiled = []
-
-class Listener(event.Listener):
-    def on_start(self, event):
-        compiled.append(event.data["dispatcher"].py_func.__qualname__)
-
-    def on_end(self, event):
-        pass
+"""
+    + LISTEN
+    + """
 
 event.register("numba:compile", Listener())
 returns = [krl.RandomAgent(horizon=2).fit(PoolEnv(), 1, seed=0, driver=driver).returns[0]
            for driver in ("compiled", "python")]
 print(json.dumps([*returns, compiled]))
 """
+)
 POOL_EDITS = (  # what, file, old text, new text, the return of two steps
     ("a constant", "pool.py", "LEVEL = 0.5", "LEVEL = 0.25", 1.0),
     ("a function of another file", "pool_physics.py", "2.0 * level", "4.0 * level", 2.0),

@@ -27,6 +27,7 @@ from kernelrl.experiments.objects import build_agent
 from kernelrl.reporting import tables
 from kernelrl.theory.bonuses import Problem, joint_table
 from kernelrl.theory.kernel_constants import check_kernel
+from listening import LISTEN
 from test_cache import edit, result_of, start_user
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
@@ -355,23 +356,18 @@ def test_classes_that_are_metrics():
 
 # ------------------------------------------------------------------------------------------------------- edited files
 
-RUN = """
+RUN = (
+    """
 import json
 import numpy as np
-from numba.core import event
 import kernelrl as krl
 from own_bonus import LogForm
 from own_kernel import RationalForm, WendlandForm
 from own_metric import WalledSpace
 
-compiled = []
-
-class Listener(event.Listener):
-    def on_start(self, event):
-        compiled.append(event.data["dispatcher"].py_func.__qualname__)
-
-    def on_end(self, event):
-        pass
+"""
+    + LISTEN
+    + """
 
 event.register("numba:compile", Listener())
 form, out = LogForm(1.0, 0.5, 3, True, np.zeros(1, np.int64)), np.zeros(1)
@@ -380,6 +376,7 @@ krl.metrics.squared_distances(WalledSpace(0.5, 0.25), np.full((1, 1, 1), 0.75), 
 weights = [krl.kernels.weight(kernel, 6.25) for kernel in (WendlandForm(5.0), RationalForm(1.0))]
 print(json.dumps([krl.bonuses.value(form, 0, 1.5, 0.0, 0.0), *weights, out[0], form.samples.tolist(), compiled]))
 """
+)
 EDITS = (  # file, old text, new text, which result, what it becomes
     ("own_bonus.py", "(bonus.horizon - h)", "(bonus.horizon + h)", None, None),  # another file, the same result
     ("own_bonus.py", "math.log(1.0 + n)", "math.log(2.0 + n)", 0, math.sqrt(math.log(3.0) / 1.5) + 1.0),

@@ -17,37 +17,31 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from kernelrl.agents.kernel import KernelAgent
+from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, implement_shared_verbs
 from kernelrl.episodes.verbs import (
     choose,
-    grow,
-    has_room,
     largest,
     observe,
     pick_largest,
-    read_bonuses,
-    read_counts,
-    read_q,
     read_values,
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import inner
-from kernelrl.jit.fields import Field, checks
+from kernelrl.jit.fields import Field
 from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
 from kernelrl.planning.greedy_exact import GreedyExact, new_greedy_exact
 from kernelrl.planning.greedy_merged import GreedyMerged, new_greedy_merged
-from kernelrl.planning.interface import bonuses_at, check_plan, counts_at, grown, plan_room, q_at
-from kernelrl.planning.sides import UPPER
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["GreedyKernelUCBVI", "GreedyKernelUCBVIModel"]
 
-HERE, NEXT, Q = range(3)  # of `scratch`
 BEST, STEP, SEEN = range(3)  # of `memo`; the state follows
 
 
+@implement_shared_verbs
 class GreedyKernelUCBVIModel(NamedTuple):
     """The state of Greedy-Kernel-UCBVI."""
 
@@ -59,23 +53,6 @@ class GreedyKernelUCBVIModel(NamedTuple):
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
     # BEST: the last max_a Q̃; its STEP, the number of transitions SEEN then, and its state
     memo: Annotated[np.ndarray, Field("any", scratch=True, fill=-1)]
-
-
-@checks(GreedyKernelUCBVIModel)
-def check_model(where, model):
-    """Values and store fit together."""
-    check_plan(model.plan, model.settings, model.store, where)
-
-
-@has_room.implement(GreedyKernelUCBVIModel)
-def greedy_room(model):
-    return plan_room(model.plan, model.settings, model.store)
-
-
-@grow.implement_plain(GreedyKernelUCBVIModel)
-def grow_greedy(model):
-    plan, store = grown(model.plan, model.settings, model.store)
-    return model._replace(plan=plan, store=store)
 
 
 @rescaled.implement_plain(GreedyKernelUCBVIModel)
@@ -117,32 +94,11 @@ def observe_greedy(model, state, action, reward, next_state, h, terminated):
     learn(plan, settings, store, x, action, reward, y, h, terminated, known, model.memo[BEST])
 
 
-@read_q.implement(GreedyKernelUCBVIModel)
-def read_q_greedy(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
-    q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
-
-
 @read_values.implement(GreedyKernelUCBVIModel)
 def read_values_greedy(model, state, h):
     x = model.scratch[HERE, : state.size]
     embed(model.settings.space, state, x)
     return value_at(model.plan, model.settings, model.store, x, h)
-
-
-@read_counts.implement(GreedyKernelUCBVIModel)
-def read_counts_greedy(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
-    counts_at(model.plan, model.settings, model.store, x, h, out)
-
-
-@read_bonuses.implement(GreedyKernelUCBVIModel)
-def read_bonuses_greedy(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
-    bonuses_at(model.plan, model.settings, model.store, x, h, out)
 
 
 class GreedyKernelUCBVI(KernelAgent):

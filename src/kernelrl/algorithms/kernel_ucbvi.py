@@ -18,34 +18,25 @@ import numpy as np
 
 from kernelrl.agents.checks import one_of
 from kernelrl.agents.kernel import KernelAgent
+from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, implement_shared_verbs
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    grow,
-    has_room,
     largest,
     observe,
     pick_largest,
-    read_bonuses,
-    read_counts,
     read_q,
     read_values,
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.metrics import embed
-from kernelrl.jit.fields import Field, checks, completes
+from kernelrl.jit.fields import Field
 from kernelrl.planning.entries import new_incremental
 from kernelrl.planning.incremental import Incremental
 from kernelrl.planning.interface import (
     PLANS,
-    bonuses_at,
-    check_plan,
-    complete_plan,
-    counts_at,
-    grown,
     has_doubled,
-    plan_room,
     q_at,
     receive,
     renew,
@@ -58,9 +49,8 @@ from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["KernelUCBVI", "KernelUCBVIModel"]
 
-HERE, NEXT, Q = range(3)  # of `scratch`
 
-
+@implement_shared_verbs
 class KernelUCBVIModel(NamedTuple):
     """The state of Kernel-UCBVI."""
 
@@ -70,30 +60,6 @@ class KernelUCBVIModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
-
-
-@checks(KernelUCBVIModel)
-def check_model(where, model):
-    """Plan and store fit together."""
-    check_plan(model.plan, model.settings, model.store, where)
-
-
-@completes(KernelUCBVIModel)
-def complete_model(model):
-    """The model with the arrays that are not saved."""
-    plan, store = complete_plan(model.plan, model.settings, model.store)
-    return model._replace(plan=plan, store=store)
-
-
-@has_room.implement(KernelUCBVIModel)
-def kernel_room(model):
-    return plan_room(model.plan, model.settings, model.store)
-
-
-@grow.implement_plain(KernelUCBVIModel)
-def grow_kernel(model):
-    plan, store = grown(model.plan, model.settings, model.store)
-    return model._replace(plan=plan, store=store)
 
 
 @rescaled.implement_plain(KernelUCBVIModel)
@@ -131,32 +97,11 @@ def observe_kernel(model, state, action, reward, next_state, h, terminated):
         renew(plan, settings, store)
 
 
-@read_q.implement(KernelUCBVIModel)
-def read_q_kernel(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
-    q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
-
-
 @read_values.implement(KernelUCBVIModel)
 def read_values_kernel(model, state, h):
     q = model.scratch[Q, : model.settings.actions]
     read_q(model, state, h, q)
     return min(np.float64(model.settings.horizon - h), largest(q))
-
-
-@read_counts.implement(KernelUCBVIModel)
-def read_counts_kernel(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
-    counts_at(model.plan, model.settings, model.store, x, h, out)
-
-
-@read_bonuses.implement(KernelUCBVIModel)
-def read_bonuses_kernel(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
-    bonuses_at(model.plan, model.settings, model.store, x, h, out)
 
 
 class KernelUCBVI(KernelAgent):

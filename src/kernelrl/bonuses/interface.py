@@ -30,7 +30,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.jit.compile import SUMS, generic, inner, name_of
+from kernelrl.jit.compile import SUMS, generic, in_both, inner, name_of
 from kernelrl.jit.fields import Field, Rows, checks, declared, require
 
 __all__ = [
@@ -70,17 +70,23 @@ def count(bonus: Any, h: int) -> Any:
     return False
 
 
+@in_both
+def add_each_value(bonus: Any, h: int, T: Any, C: Any, moments: Any, Q: Any, U: int) -> Any:
+    """`add_values` entry by entry, for any bonus."""
+    kept = moments.shape[0] > 0
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
+            Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
+
+
 @generic
 def add_values(bonus: Any, h: int, T: Any, C: Any, inverse: Any, moments: Any, Q: Any, U: int) -> Any:
     """Q = T/C + B_h in the first `U` rows of (U, columns); `inverse` (2, U, columns) is 1/C and 1/√C.
 
     `moments` (2, U, columns) has Σwρ and Σw², or no rows.
     """
-    kept = moments.shape[0] > 0
-    for u in range(U):
-        for c in range(Q.shape[1]):
-            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
-            Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
+    add_each_value(bonus, h, T, C, moments, Q, U)
 
 
 class CodedBonus(NamedTuple):
@@ -159,11 +165,7 @@ def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
         n, columns = Q.size, Q.shape[1]
         add_simplified(T.reshape(n), inverse.reshape((2, n)), by_root, by_count, Q.reshape(n), U * columns)
         return
-    kept = moments.shape[0] > 0
-    for u in range(U):
-        for c in range(Q.shape[1]):
-            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
-            Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
+    add_each_value(bonus, h, T, C, moments, Q, U)
 
 
 @count.implement(CodedBonus)
