@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from from_python import callable_from_python
 from kernelrl.geometry.buckets import WIDTH
 from kernelrl.planning import full as module
 from kernelrl.planning.full import InPieces, new_full
 from kernelrl.planning.reading import read_q
 from kernelrl.planning.sides import DEPLOYED
-from kernelrl.stores import samples as samples_module
-from kernelrl.stores.samples import grow_samples, new_samples, sample_room
+from kernelrl.stores.interface import add, grown_for
+from kernelrl.stores.samples import new_samples
 from naive import kernels, metrics
 from naive.deployed import NaiveDeployed
 from naive.estimates import argmax_set
 from pools import BETA, SIGMA, make_settings
 from problems import random_log
 
-append_sample = callable_from_python(samples_module.append_sample)
 H, A = 4, 3
 
 
@@ -34,9 +32,8 @@ def planned(monkeypatch, stationary, transitions=150, seed=0, d=2, block=1000):
     samples = new_samples(d, 16)
     naive = NaiveDeployed(H, A, SIGMA, BETA, kernels.gaussian, metrics.euclidean, stationary)
     for t in log.transitions:
-        if sample_room(samples) == 0:
-            samples = grow_samples(samples, 2 * samples.reward.size)
-        append_sample(samples, t.x, t.a, t.r, t.y, t.h, t.terminated)
+        samples = grown_for(samples, None, 1)
+        add(samples, None, t.x, t.a, t.r, t.y, t.h, t.terminated)
         naive.observe(*t)
     deployed = new_full(settings, samples, np.zeros(d), np.ones(d), 0.3, False)
     assert samples.number[0] == len(log.transitions) == deployed.plan.slot.size
@@ -84,6 +81,6 @@ def test_nothing_is_worth_nothing():
     for a, r in ((1, 0.0), (2, 0.5)):
         empty = new_full(settings, samples, np.zeros(1), np.ones(1), 0.2, False)
         assert action(empty, np.array([0.5]), 0) == 0
-        append_sample(samples, np.array([0.5]), a, r, np.array([0.5]), 0, False)
+        add(samples, None, np.array([0.5]), a, r, np.array([0.5]), 0, False)
     full = new_full(settings, samples, np.zeros(1), np.ones(1), 0.2, False)
     assert action(full, np.array([0.5]), 0) == 2

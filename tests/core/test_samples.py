@@ -10,6 +10,7 @@ import pytest
 from from_python import callable_from_python
 from kernelrl.geometry.metrics import Lp
 from kernelrl.stores import samples as module
+from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, samples_in, start_states
 from kernelrl.stores.samples import (
     ACTION,
     STEP,
@@ -17,14 +18,12 @@ from kernelrl.stores.samples import (
     Settings,
     cell_widths,
     embedded_box,
-    grow_samples,
     new_samples,
-    sample_room,
 )
 from pools import make_settings
 
-append_sample, pool, row, action_list, has_next = (
-    callable_from_python(getattr(module, name)) for name in ("append_sample", "pool", "row", "action_list", "has_next")
+pool, row, action_list, has_next = (
+    callable_from_python(getattr(module, name)) for name in ("pool", "row", "action_list", "has_next")
 )
 
 
@@ -33,10 +32,12 @@ def test_the_log_keeps_everything_in_order_and_grows():
     x, y, r = rng.random((7, 3)), rng.random((7, 3)), rng.random(7)
     log = new_samples(3, 2)
     for t in range(7):
-        if sample_room(log) == 0:
-            log = grow_samples(log, 2 * log.reward.size)
-        append_sample(log, x[t], t % 3, r[t], y[t], t % 2, t == 5)
-    assert log.number[0] == 7 and log.reward.size == 8 and sample_room(log) == 1
+        assert samples_in(log) == t and has_room_for(log, None, 1) == (t < log.reward.size)
+        log = grown_for(log, None, 1)
+        assert has_room_for(log, None, 1) and has_ended(log) == (t > 5)
+        assert not add(log, None, x[t], t % 3, r[t], y[t], t % 2, t == 5)
+    assert samples_in(log) == log.number[0] == 7 and has_ended(log)
+    assert np.array_equal(start_states(log), x[::2])
     assert np.array_equal(log.states[:, :7], [x, y]) and np.array_equal(log.reward[:7], r)
     assert log.labels[STEP, :7].tolist() == [0, 1, 0, 1, 0, 1, 0]
     assert log.labels[ACTION, :7].tolist() == [0, 1, 2, 0, 1, 2, 0]

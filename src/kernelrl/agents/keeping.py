@@ -15,13 +15,14 @@ from kernelrl.agents import storage
 from kernelrl.bonuses.interface import before_data
 from kernelrl.console import track
 from kernelrl.episodes import verbs
-from kernelrl.geometry.representatives import relist_cones
+from kernelrl.geometry.representatives import KNOWN, relist_cones
 from kernelrl.planning.full import InPieces, new_full
 from kernelrl.planning.interface import Planned, complete_plan, for_settings
 from kernelrl.planning.reading import plan_merged
-from kernelrl.planning.smoothed import ENDED, PENDING, Smoothed, new_smoothed
-from kernelrl.stores.merged import SAMPLES, STARTED, STARTS, new_merged, rebandwidth
-from kernelrl.stores.samples import FROM, LOGGED, STEP, TERMINATED, Settings, cell_widths, new_samples
+from kernelrl.planning.smoothed import new_smoothed
+from kernelrl.stores.interface import samples_in
+from kernelrl.stores.merged import new_merged, rebandwidth
+from kernelrl.stores.samples import Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
 
@@ -33,15 +34,14 @@ LONG = 20_000  # planning with at least so many samples times steps shows a bar
 class EverySample:
     """Every sample is kept."""
 
-    def __init__(self, bounded: bool, moments: bool) -> None:
-        """`bounded`: whether the metric allows a grid; `moments`: whether the bonus needs Σwρ and Σw²."""
-        self.bounded, self.moments = bounded, moments
+    def __init__(self, new_plan: Callable[..., Any], bounded: bool, moments: bool) -> None:
+        """`new_plan` makes a plan; `bounded`: whether the metric allows a grid; `moments`: see `new_merged`."""
+        self.new_plan, self.bounded, self.moments = new_plan, bounded, moments
         self.widths: tuple[float, float] | None = None  # widths of the cells of the buckets
-        self.new_plan: Callable[..., Any]
 
-    def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
-        """The store and the plan before any data; `new_plan` makes a plan for all samples."""
-        self.box, self.new_plan = box, new_plan
+    def new(self, settings: Settings, box: Box) -> tuple[Any, Any]:
+        """The store and the plan before any data."""
+        self.box = box
         if self.widths is None:
             self.widths = self._widths(settings)
         return new_samples(len(box[0]), 4 * settings.horizon), self._empty_plan(settings)
@@ -71,25 +71,15 @@ class EverySample:
         settings = model.settings._replace(bonus=before_data(model.settings.bonus))
         cell, _ = self._widths(settings)
         planned: Planned = new_full(settings, model.store, *self.box, cell, self.moments)
-        long = self.samples(model) * settings.horizon >= LONG
+        long = samples_in(model.store) * settings.horizon >= LONG
         pieces = InPieces(planned)
         with track(what, pieces.number, show=long) as pieces.tick:
             pieces.plan(side)
         return planned
 
-    def samples(self, model: Any) -> int:
-        """How many samples there are."""
-        return int(model.store.number[LOGGED])
-
-    def has_terminated(self, model: Any) -> bool:
-        """Whether any sample ended its episode by a termination."""
-        return bool(model.store.labels[TERMINATED, : self.samples(model)].any())
-
-    def starts(self, model: Any) -> Floats:
-        """(n, d) embedded start states of the last episodes."""
-        steps = model.store.labels[STEP, : self.samples(model)]
-        starts: Floats = model.store.states[FROM, np.flatnonzero(steps == 0)[-STARTS:]]
-        return starts
+    def representatives(self, model: Any) -> int:
+        """How many representative states there are: none."""
+        return 0
 
     def to_store(self) -> dict[str, Any]:
         """What a file must contain besides the model's arrays."""
@@ -112,19 +102,19 @@ class EverySample:
 class AtRepresentatives:
     """Samples count for representative states."""
 
-    def __init__(self, merge: float, limit: int | None, bounded: bool, moments: bool) -> None:
+    def __init__(
+        self, new_plan: Callable[..., Any], merge: float, limit: int | None, bounded: bool, moments: bool
+    ) -> None:
         """`merge` is the distance within which states are merged, `limit` the largest number of representatives."""
-        self.merge, self.limit, self.bounded, self.moments = merge, limit, bounded, moments
-        self.new_plan: Callable[..., Any]
+        self.new_plan, self.merge, self.limit, self.bounded, self.moments = new_plan, merge, limit, bounded, moments
 
-    def new(self, settings: Settings, box: Box, new_plan: Callable[..., Any]) -> tuple[Any, Any]:
-        """The store and the plan before any data; `new_plan` makes a plan for representative states."""
+    def new(self, settings: Settings, box: Box) -> tuple[Any, Any]:
+        """The store and the plan before any data."""
         limit = self.limit or np.iinfo(np.int64).max
         store = new_merged(
             settings, *box, self.merge, limit, reach_of_cones(settings), self.bounded, self.moments
         )  # fmt: skip
-        self.new_plan = new_plan
-        return store, new_plan(settings, store)
+        return store, self.new_plan(settings, store)
 
     def with_settings(self, model: Any, settings: Settings) -> Any:
         """The model with all its data and another bandwidth, other units or other Lipschitz constants."""
@@ -139,28 +129,13 @@ class AtRepresentatives:
     def planned(self, model: Any, side: Any, what: str) -> Planned:
         """A plan of all data on that side."""
         settings, store = storage.copied(Planned(None, model.settings, model.store))[1:]
-        if isinstance(model.plan, Smoothed):
-            plan: Any = storage.copied(model.plan)
-        else:
-            plan, store = complete_plan(new_smoothed(settings, store), settings, store)
+        plan, store = complete_plan(new_smoothed(settings, store), settings, store)
         planned: Planned = plan_merged(plan, settings, store, side)
         return planned
 
-    def samples(self, model: Any) -> int:
-        """How many samples there are, including pending ones."""
-        waiting = int(model.plan.clock[PENDING]) if isinstance(model.plan, Smoothed) else 0
-        return int(model.store.clock[SAMPLES]) + waiting
-
-    def has_terminated(self, model: Any) -> bool:
-        """Whether any sample ended its episode by a termination."""
-        plan = model.plan
-        waiting = isinstance(plan, Smoothed) and plan.pending[ENDED, : plan.clock[PENDING]].any()
-        return bool(waiting or model.store.ended.any())
-
-    def starts(self, model: Any) -> Floats:
-        """(n, d) embedded start states of the last episodes."""
-        starts: Floats = model.store.starts[: model.store.clock[STARTED]]
-        return starts
+    def representatives(self, model: Any) -> int:
+        """How many representative states there are."""
+        return int(model.store.reps.number[KNOWN])
 
     def to_store(self) -> dict[str, Any]:
         """What a file must contain besides the model's arrays: nothing."""

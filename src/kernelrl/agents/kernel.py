@@ -35,12 +35,13 @@ from kernelrl.bonuses.smoothed import bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import embed, resolve_metric
-from kernelrl.geometry.representatives import FAR, KNOWN
+from kernelrl.geometry.representatives import FAR
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
 from kernelrl.planning.replan import REPLAN
 from kernelrl.planning.sides import DEPLOYED, LOWER, UPPER
+from kernelrl.stores.interface import has_ended, samples_in, start_states
 from kernelrl.stores.samples import Settings, embedded_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
@@ -85,9 +86,11 @@ class KernelAgent(Agent, abstract=True):
         resolve_kernel(kernel)
         self._check_combination()
         bounded, moments = self.metric.bounded, bonus_object(bonus).needs_moments
-        self._keeping: EverySample | AtRepresentatives = EverySample(bounded, moments)
+        self._keeping: EverySample | AtRepresentatives = EverySample(self.exact_plan, bounded, moments)
         if self.representatives is not None:
-            self._keeping = AtRepresentatives(self.representatives, max_representatives, bounded, moments)
+            self._keeping = AtRepresentatives(
+                self.merged_plan, self.representatives, max_representatives, bounded, moments
+            )
         self._deployed: tuple[Any, Planned] | None = None
         self._certified: tuple[int, Bounds] | None = None
         self._warned_of_limit = self._warned_of_no_neighbours = False
@@ -169,8 +172,7 @@ class KernelAgent(Agent, abstract=True):
             raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
         settings = self._settings(low, high, spaces.actions, spaces.horizon, self._sigma)
         self._keeping.restore(self.stored)
-        new_plan = self.exact_plan if self.representatives is None else self.merged_plan
-        store, plan = self._keeping.new(settings, embedded_box(settings.space, low, high), new_plan)
+        store, plan = self._keeping.new(settings, embedded_box(settings.space, low, high))
         return with_room(self.model_of(settings, store, plan, stream, low.size))
 
     def to_store(self) -> dict[str, Any]:
@@ -247,9 +249,9 @@ class KernelAgent(Agent, abstract=True):
 
     def _warn_if_no_neighbours(self) -> None:
         """Warn once if hardly any two states are near each other, so that nothing can be learnt."""
-        if self.representatives is None or self._warned_of_no_neighbours:
+        if self._warned_of_no_neighbours:
             return
-        number, samples = self.number_of_representatives, self._keeping.samples(self.model)
+        number, samples = self.number_of_representatives, int(samples_in(self.model.store))
         if samples < MANY_SAMPLES or number < TOO_MANY * samples:
             return
         self._warned_of_no_neighbours = True
@@ -287,7 +289,7 @@ class KernelAgent(Agent, abstract=True):
     @property
     def number_of_representatives(self) -> int:
         """How many representative states there are; an agent that keeps every sample has none."""
-        return 0 if self.representatives is None else int(self.check_started().store.reps.number[KNOWN])
+        return self._keeping.representatives(self.check_started())
 
     def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
         """(lower, upper) bounds on V*_1 at `state`, from all data.
@@ -336,12 +338,12 @@ class KernelAgent(Agent, abstract=True):
 
     def certified_bounds(self) -> Bounds:
         """Lower and upper bounds on the optimal values, planned from all data; kept until data change."""
-        if isinstance(self.lipschitz, tuple) and self._keeping.has_terminated(self.model):
+        if isinstance(self.lipschitz, tuple) and has_ended(self.model.store):
             raise ValueError(
                 "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
                 f"from (λ_r, λ_p) = {self.lipschitz}; make the agent with L_h themselves, as a number or an array"
             )
-        number = self._keeping.samples(self.model)
+        number = int(samples_in(self.model.store))
         if self._certified is None or self._certified[0] != number:
             lower, upper = (
                 self._keeping.planned(self.model, side, f"Planning {what} bounds")
@@ -366,12 +368,12 @@ class KernelAgent(Agent, abstract=True):
 
     def gap(self) -> float:
         """The largest gap between certified bounds at recent start states, in the environment's units."""
-        starts, slack = self._keeping.starts(self.model), 2.0 * self.spaces.horizon * STILL
+        starts, slack = start_states(self.model.store), 2.0 * self.spaces.horizon * STILL
         return self.certified_bounds().widest(starts, slack) * self.rewards.width
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
-        version = self._keeping.samples(self.model), self._sigma
+        version = int(samples_in(self.model.store)), self._sigma
         if self._deployed is None or self._deployed[0] != version:
             self._deployed = version, self._keeping.planned(self.model, DEPLOYED, "Planning the policy to deploy")
         return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)

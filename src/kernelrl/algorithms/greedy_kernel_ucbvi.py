@@ -30,15 +30,16 @@ from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
-from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
+from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
 from kernelrl.planning.greedy_exact import GreedyExact, new_greedy_exact
 from kernelrl.planning.greedy_merged import GreedyMerged, new_greedy_merged
+from kernelrl.stores.interface import samples_in
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["GreedyKernelUCBVI", "GreedyKernelUCBVIModel"]
 
-BEST, STEP, SEEN = range(3)  # of `memo`; the state follows
+BEST, STEP, SEEN, STATE = range(4)  # of `memo`; the state begins at STATE
 
 
 @implement_shared_verbs
@@ -68,9 +69,9 @@ def choose_greedy(model, state, h):
     embed(model.settings.space, state, x)
     known = targets_at(model.plan, model.settings, model.store, x, h, q)
     memo[BEST], memo[STEP] = largest(q), h if known else -1.0
-    memo[SEEN] = samples_seen(model.plan, model.settings, model.store)
+    memo[SEEN] = samples_in(model.store)
     for j in range(x.size):
-        memo[3 + j] = x[j]
+        memo[STATE + j] = x[j]
     return pick_largest(q, model.stream)
 
 
@@ -78,9 +79,9 @@ def choose_greedy(model, state, h):
 def is_known(model, x, h):
     """Whether `choose` has just computed the targets of this state, as usual."""
     memo = model.memo
-    known = memo[STEP] == h and memo[SEEN] == samples_seen(model.plan, model.settings, model.store)
+    known = memo[STEP] == h and memo[SEEN] == samples_in(model.store)
     for j in range(x.size):
-        known = known and memo[3 + j] == x[j]
+        known = known and memo[STATE + j] == x[j]
     return known
 
 

@@ -37,17 +37,13 @@ from kernelrl.planning.cells import Level, cell_row
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
     BLOCKS,
-    TRANSITIONS,
     VISITS,
     Counts,
     CountSettings,
-    add_transition,
-    blocks_left,
-    grow_counts,
     new_counts,
     pair_of,
-    pool_of,
 )
+from kernelrl.stores.interface import add, grown_for, has_room_for, pool, samples_in
 from kernelrl.stores.units import after_end
 
 __all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
@@ -77,12 +73,12 @@ def check_greedy_ucbvi(where, model):
 
 @has_room.implement(GreedyUCBVIModel)
 def has_room_greedy_ucbvi(model):
-    return blocks_left(model.store) >= model.settings.horizon
+    return has_room_for(model.store, model.settings, model.settings.horizon)
 
 
 @grow.implement_plain(GreedyUCBVIModel)
 def grow_greedy_ucbvi(model):
-    return model._replace(store=grow_counts(model.store))
+    return model._replace(store=grown_for(model.store, model.settings, model.settings.horizon))
 
 
 @rescaled.implement_plain(GreedyUCBVIModel)
@@ -95,7 +91,7 @@ def rescale_greedy_ucbvi(model, settings, keep):
 @inner
 def q_at_cell(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
-    p = pair_of(model.store, model.settings.actions, pool_of(model.settings, h), x, 0)
+    p = pair_of(model.store, model.settings.actions, pool(model.settings, h), x, 0)
     settings = model.settings
     bonus = settings.bonus
     after, never = after_end(settings.units, settings.horizon, h), max(bonus.cap[h], bonus.root + bonus.share[h])
@@ -107,19 +103,19 @@ def q_at_cell(model, x, h, q):
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = q_at_cell(model, x, h, model.scratch)
-    model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, model.store.number[TRANSITIONS]
+    model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, samples_in(model.store)
     return pick_largest(model.scratch, model.stream)
 
 
 @observe.implement(GreedyUCBVIModel)
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, memo, counts = model.settings, model.memo, model.store
-    x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
-    known = memo[CELL] == x and memo[STEP] == h and memo[SEEN] == counts.number[TRANSITIONS]
+    x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)
+    known = memo[CELL] == x and memo[STEP] == h and memo[SEEN] == samples_in(counts)
     if not known:  # `choose` has not computed it
         model.best[0] = q_at_cell(model, x, h, model.scratch)
     model.V[h, x] = min(model.V[h, x], model.best[0])
-    add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated)
+    add(counts, settings, x, action, reward, y, h, terminated)
 
 
 @read_q.implement(GreedyUCBVIModel)
@@ -136,14 +132,14 @@ def read_values_greedy_ucbvi(model, state, h):
 def read_counts_greedy_ucbvi(model, state, h, out):
     x, counts = cell_of(model.settings.grid, state), model.store
     for a in range(out.size):
-        out[a] = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
+        out[a] = counts.pairs[pair_of(counts, out.size, pool(model.settings, h), x, a), VISITS]
 
 
 @read_bonuses.implement(GreedyUCBVIModel)
 def read_bonuses_greedy_ucbvi(model, state, h, out):
     x, counts = cell_of(model.settings.grid, state), model.store
     for a in range(out.size):
-        n = counts.pairs[pair_of(counts, out.size, pool_of(model.settings, h), x, a), VISITS]
+        n = counts.pairs[pair_of(counts, out.size, pool(model.settings, h), x, a), VISITS]
         out[a] = value(model.settings.bonus, h, n, 0.0, 0.0)
 
 

@@ -15,7 +15,7 @@ from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import deployed_q
-from kernelrl.stores.counts import TRANSITIONS
+from kernelrl.stores.interface import samples_in
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
 
@@ -95,7 +95,7 @@ class CountingAgent(GridAgent, abstract=True):
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus."""
         counts, settings = self.model.store, self.model.settings
-        number = int(counts.number[TRANSITIONS])
+        number = int(samples_in(counts))
         if self._deployed is None or self._deployed[0] != number:
             self._deployed = number, deployed_q(settings, counts)
         grid = hand_over(settings.grid)

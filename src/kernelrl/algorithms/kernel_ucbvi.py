@@ -38,12 +38,12 @@ from kernelrl.planning.interface import (
     PLANS,
     has_doubled,
     q_at,
-    receive,
     renew,
 )
 from kernelrl.planning.replan import DOUBLING, EACH_STEP, REPLAN
 from kernelrl.planning.sides import UPPER
 from kernelrl.planning.smoothed import Smoothed, new_smoothed
+from kernelrl.stores.interface import add
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
@@ -91,7 +91,7 @@ def observe_kernel(model, state, action, reward, next_state, h, terminated):
     x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
     embed(settings.space, next_state, y)
-    receive(plan, settings, store, x, action, reward, y, h, terminated)
+    add(store, settings, x, action, reward, y, h, terminated)
     replan = settings.replan
     if replan == EACH_STEP or (replan == DOUBLING and has_doubled(plan, settings, store, x, h, action)):
         renew(plan, settings, store)

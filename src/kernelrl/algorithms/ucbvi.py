@@ -59,14 +59,11 @@ from kernelrl.stores.counts import (
     VISITS,
     Counts,
     CountSettings,
-    add_transition,
-    blocks_left,
-    grow_counts,
     new_counts,
     pair_of,
-    pool_of,
     tally,
 )
+from kernelrl.stores.interface import add, grown_for, has_room_for, pool
 
 __all__ = ["UCBVI", "UCBVIModel"]
 
@@ -94,12 +91,12 @@ def check_ucbvi(where, model):
 @has_room.implement(UCBVIModel)
 def has_room_ucbvi(model):
     # A transition takes at most one block for its successor and one for the reverse list.
-    return blocks_left(model.store) >= 2 * model.settings.horizon
+    return has_room_for(model.store, model.settings, 2 * model.settings.horizon)  # also for `origins`
 
 
 @grow.implement_plain(UCBVIModel)
 def grow_ucbvi(model):
-    return model._replace(store=grow_counts(model.store))
+    return model._replace(store=grown_for(model.store, model.settings, 2 * model.settings.horizon))
 
 
 @rescaled.implement_plain(UCBVIModel)
@@ -136,16 +133,16 @@ def choose_ucbvi(model, state, h):
 @observe.implement(UCBVIModel)
 def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, counts, plan = model.settings, model.store, model.plan
-    x, y, pool = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool_of(settings, h)
-    if add_transition(counts, settings.actions, settings.bonus.root, pool, x, action, reward, y, terminated):
-        tally(counts, plan.origins[pool], y, x)
+    x, y, p = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool(settings, h)
+    if add(counts, settings, x, action, reward, y, h, terminated):
+        tally(counts, plan.origins[p], y, x)
     first, last = (0, settings.horizon) if settings.stationary else (h, h + 1)
     for step in range(first, last):
         plan.length[step] = enqueue(plan.queued[step], plan.queue[step], plan.length[step], x)
     if settings.replan == EACH_EPISODE:
         return
-    n = counts.pairs[pair_of(counts, settings.actions, pool, x, action), VISITS]
-    if settings.replan == EACH_STEP or n >= 2.0 * plan.N[pool, x, action]:
+    n = counts.pairs[pair_of(counts, settings.actions, p, x, action), VISITS]
+    if settings.replan == EACH_STEP or n >= 2.0 * plan.N[p, x, action]:
         plan_now(model)
 
 
@@ -166,14 +163,14 @@ def read_values_ucbvi(model, state, h):
 def read_counts_ucbvi(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
-        out[a] = model.plan.N[pool_of(model.settings, h), x, a]
+        out[a] = model.plan.N[pool(model.settings, h), x, a]
 
 
 @read_bonuses.implement(UCBVIModel)
 def read_bonuses_ucbvi(model, state, h, out):
     x = cell_of(model.settings.grid, state)
     for a in range(out.size):
-        out[a] = value(model.settings.bonus, h, model.plan.N[pool_of(model.settings, h), x, a], 0.0, 0.0)
+        out[a] = value(model.settings.bonus, h, model.plan.N[pool(model.settings, h), x, a], 0.0, 0.0)
 
 
 class UCBVI(CountingAgent):

@@ -20,7 +20,8 @@ from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.sides import DEPLOYED, clip, explores
-from kernelrl.stores.counts import BLOCK, BONUS_ROOT, INVERSE, VISITS, Counts, pair_of, pool_of, total_of
+from kernelrl.stores.counts import BLOCK, BONUS_ROOT, INVERSE, VISITS, Counts, pair_of, total_of
+from kernelrl.stores.interface import pool
 from kernelrl.stores.units import Units, after_end
 
 __all__ = ["Cells", "Level", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
@@ -57,8 +58,8 @@ def untried(bonus):
 def queue_all(plan, counts):
     """Queue every visited cell for the next plan."""
     for h in range(len(plan.length)):
-        pool = min(h, len(plan.N) - 1)
-        cells = counts.cells[pool, : counts.visited[pool]]
+        where = min(h, len(plan.N) - 1)
+        cells = counts.cells[where, : counts.visited[where]]
         plan.queue[h, : cells.size] = cells
         plan.queued[h] = False
         plan.queued[h, cells] = True
@@ -117,8 +118,8 @@ def cell_row(side, level, p, V, q, minimum):
 
 @find_targets.implement(Cells)
 def cell_targets(plan, settings, store, side, h):
-    pool, minimum, actions = pool_of(settings, h), settings.minimum and explores(side), settings.actions
-    queue, V, Q, N, pairs = plan.queue[h], plan.V[h + 1], plan.Q[h], plan.N[pool], store.pairs
+    where, minimum, actions = pool(settings, h), settings.minimum and explores(side), settings.actions
+    queue, V, Q, N, pairs = plan.queue[h], plan.V[h + 1], plan.Q[h], plan.N[where], store.pairs
     counts = Counts(
         store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
         store.visited,
@@ -130,9 +131,9 @@ def cell_targets(plan, settings, store, side, h):
     )  # fmt: skip
     for i in range(plan.length[h]):
         x = np.int64(queue[i])
-        p = pair_of(counts, actions, pool, x, 0)
+        p = pair_of(counts, actions, where, x, 0)
         cell_row(side, level, p, V, Q[x], minimum)
-        if pool == h:  # once per pool
+        if where == h:  # once per pool
             for a in range(actions):
                 N[x, a] = pairs[p + a, VISITS]
 
@@ -141,7 +142,7 @@ def cell_targets(plan, settings, store, side, h):
 def cell_values(plan, settings, store, side, h):
     R, actions, before = np.float64(settings.horizon - h), settings.actions, max(h - 1, 0)
     queue, queued, Q, V = plan.queue[h], plan.queued[h], plan.Q[h], plan.V[h]
-    origins, n = plan.origins[pool_of(settings, before)], plan.length[before]
+    origins, n = plan.origins[pool(settings, before)], plan.length[before]
     for i in range(plan.length[h]):
         x = np.int64(queue[i])
         queued[x] = False

@@ -26,7 +26,8 @@ from kernelrl.geometry.buckets import (
 from kernelrl.geometry.cones import VOID, check_claims
 from kernelrl.jit.fields import Field, Rows, require
 from kernelrl.planning.interface import check_plan, complete_plan, for_settings, grown, plan_room
-from kernelrl.stores.samples import LOGGED, grow_samples, sample_room
+from kernelrl.stores.interface import grown_for, has_room_for
+from kernelrl.stores.samples import LOGGED
 
 __all__ = ["ARRIVAL", "ARRIVAL_STEP", "PLANNED", "Incremental", "new_incremental"]
 
@@ -149,13 +150,12 @@ def incremental_room(plan, settings, store):
     # Samples of the last episode are not in the buckets yet.
     coming = H + store.number[LOGGED] - plan.clock[PLANNED]
     fits = chunks_left(plan.S) >= chunks_for(plan.S, coming) and chunks_left(plan.Y) >= chunks_for(plan.Y, coming)
-    return fits and sample_room(store) >= H
+    return fits and has_room_for(store, settings, H)
 
 
 @grown.implement_plain(Incremental)
 def grow_incremental(plan, settings, samples):
-    if sample_room(samples) < settings.horizon:
-        samples = grow_samples(samples, more(samples.reward.size))
+    samples = grown_for(samples, settings, settings.horizon)
     coming = settings.horizon + samples.number[LOGGED] - plan.clock[PLANNED]
     entries = []
     if chunks_left(plan.S) < chunks_for(plan.S, coming):

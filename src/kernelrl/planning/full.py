@@ -25,6 +25,7 @@ from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned, q_at
 from kernelrl.planning.sides import highest, interpolates, target, upright
 from kernelrl.stores.estimates import moments_at, row_sums_at, sums_at
+from kernelrl.stores.interface import pool
 from kernelrl.stores.samples import (
     ACTION,
     FROM,
@@ -35,7 +36,6 @@ from kernelrl.stores.samples import (
     action_list,
     has_next,
     lone_target,
-    pool,
     row,
 )
 from kernelrl.stores.units import mapped

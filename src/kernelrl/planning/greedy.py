@@ -9,7 +9,7 @@ With V_h = R_h = H-h at first, at each visited state x of step h
 
 from kernelrl.jit.compile import generic
 
-__all__ = ["learn", "samples_seen", "targets_at", "value_at", "with_units"]
+__all__ = ["learn", "targets_at", "value_at", "with_units"]
 
 
 @generic(required=True)
@@ -25,11 +25,6 @@ def learn(values, settings, store, x, action, reward, y, h, terminated, known, b
 @generic(required=True)
 def value_at(values, settings, store, x, h):
     """V_h(x)."""
-
-
-@generic(required=True)
-def samples_seen(values, settings, store):
-    """How many transitions have been added."""
 
 
 @generic(required=True)

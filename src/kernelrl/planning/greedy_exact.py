@@ -32,20 +32,11 @@ from kernelrl.geometry.buckets import (
 from kernelrl.geometry.interpolation import anything_above, cone_radius, cones_at, is_below
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, Rows
-from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
+from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
 from kernelrl.planning.interface import bonuses_at, counts_at, grown, plan_room, q_at
 from kernelrl.stores.estimates import list_bonuses, list_counts, list_targets
-from kernelrl.stores.samples import (
-    LOGGED,
-    action_list,
-    append_sample,
-    grow_samples,
-    has_next,
-    lone_target,
-    pool,
-    row,
-    sample_room,
-)
+from kernelrl.stores.interface import add, grown_for, has_room_for, pool
+from kernelrl.stores.samples import action_list, has_next, lone_target, row
 from kernelrl.stores.units import mapped
 
 __all__ = ["GreedyExact", "new_greedy_exact"]
@@ -94,14 +85,13 @@ def new_greedy_exact(settings, low, high, cell, cone_cell, moments):
 def greedy_exact_room(plan, settings, store):
     H = settings.horizon
     left = min(chunks_left(plan.S), min(chunks_left(plan.Y), chunks_left(plan.cones)))
-    return left >= H and sample_room(store) >= H
+    return left >= H and has_room_for(store, settings, H)
 
 
 @grown.implement_plain(GreedyExact)
 def grow_greedy_exact(values, settings, samples):
     H = settings.horizon
-    if sample_room(samples) < H:
-        samples = grow_samples(samples, more(samples.reward.size))
+    samples = grown_for(samples, settings, H)
     if chunks_left(values.S) < H:
         chunks = more(number_of_chunks(values.S))
         values = values._replace(S=grow_buckets(values.S, chunks), G=lengthen(values.G, chunks, 1))
@@ -216,7 +206,7 @@ def greedy_exact_learn(values, settings, store, x, action, reward, y, h, termina
         for a in range(1, q.size):
             best = max(best, q[a])
     lower(values, settings, store, x, h, min(np.float64(H - h), best))
-    append_sample(store, x, action, reward, y, h, terminated)
+    add(store, settings, x, action, reward, y, h, terminated)
     count(settings.bonus, h)
     s = add_point(values.S, action_list(settings, h, action), x)
     for r in range(values.G.shape[0]):
@@ -240,11 +230,6 @@ def add_next_state(values, settings, store, v, reward, h, s):
         value = value_at(values, settings, store, v, level)
         values.V[row(settings, level), y // WIDTH, y % WIDTH] = value
         values.G[row(settings, level - 1), s // WIDTH, s % WIDTH] = mapped(settings.units, reward) + value
-
-
-@samples_seen.implement(GreedyExact)
-def greedy_exact_samples(values, settings, store):
-    return store.number[LOGGED]
 
 
 @q_at.implement(GreedyExact)

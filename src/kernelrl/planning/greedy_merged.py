@@ -23,28 +23,26 @@ from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.representatives import KNOWN, find, find_or_add, list_of, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
-from kernelrl.planning.greedy import learn, samples_seen, targets_at, value_at, with_units
+from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
 from kernelrl.planning.interface import bonuses_at, check_plan, counts_at, grown, plan_room, q_at
 from kernelrl.planning.sides import UPPER, target
+from kernelrl.stores.interface import grown_for, has_room_for, pool
 from kernelrl.stores.merged import (
     JOINED,
-    SAMPLES,
     SUM_C,
     SUM_D,
     SUM_T,
     SUM_W2,
-    add_transition,
     bonus_of,
     capacity_of,
+    count_sample,
     estimates_elsewhere,
-    grow_merged,
     join,
-    merged_room,
     note_start,
     reading_bias,
     smooth_row,
 )
-from kernelrl.stores.samples import has_next, lone_target, pool
+from kernelrl.stores.samples import has_next, lone_target
 from kernelrl.stores.transitions import entries_of, pass_back
 
 __all__ = ["GreedyMerged", "new_greedy_merged"]
@@ -74,12 +72,12 @@ def check_greedy_merged(values, settings, merged, where):
 
 @plan_room.implement(GreedyMerged)
 def greedy_merged_room(plan, settings, store):
-    return merged_room(store, settings.horizon, 0)
+    return has_room_for(store, settings, settings.horizon)
 
 
 @grown.implement_plain(GreedyMerged)
 def grow_greedy_merged(values, settings, merged):
-    merged = grow_merged(merged, settings, settings.horizon)
+    merged = grown_for(merged, settings, settings.horizon)
     U = capacity_of(merged.reps)
     values = values._replace(W=lengthen(values.W, U, 1), V=lengthen(values.V, U, 1), T=lengthen(values.T, U, 0))
     return values, merged
@@ -193,16 +191,11 @@ def greedy_merged_learn(values, settings, store, x, action, reward, y, h, termin
     lower(values, settings, store, u, h, best)
     v = representative(values, settings, store, y)
     alive = has_next(settings, h, terminated)
-    add_transition(settings, store, h, u, action, reward, v if alive else -1, terminated)
+    count_sample(settings, store, h, u, action, reward, v if alive else -1, terminated)
     first, last = (0, H - 1) if settings.stationary else (h, h)
     for level in range(first, last + 1):
         value = values.V[level + 1, v] if alive and level + 1 < H else 0.0
         values.W[level, u, action] += lone_target(settings, level, reward, terminated) + value
-
-
-@samples_seen.implement(GreedyMerged)
-def greedy_merged_samples(values, settings, store):
-    return store.clock[SAMPLES]
 
 
 # ------------------------------------------------------------------------------------------------------------- reading

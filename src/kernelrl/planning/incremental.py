@@ -39,7 +39,6 @@ from kernelrl.planning.interface import (
     counts_at,
     has_doubled,
     q_at,
-    receive,
     renew,
 )
 from kernelrl.stores.estimates import (
@@ -55,6 +54,7 @@ from kernelrl.stores.estimates import (
     sums_at,
     weight_between,
 )
+from kernelrl.stores.interface import pool
 from kernelrl.stores.samples import (
     ACTION,
     FROM,
@@ -63,10 +63,8 @@ from kernelrl.stores.samples import (
     TERMINATED,
     TO,
     action_list,
-    append_sample,
     has_next,
     lone_target,
-    pool,
     row,
 )
 from kernelrl.stores.units import mapped
@@ -378,11 +376,6 @@ def renew_incremental(plan, settings, store):
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
-
-
-@receive.implement(Incremental)
-def receive_incremental(plan, settings, store, x, action, reward, y, h, terminated):
-    append_sample(store, x, action, reward, y, h, terminated)
 
 
 @has_doubled.implement(Incremental)

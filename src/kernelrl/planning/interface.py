@@ -1,7 +1,7 @@
 """The interface of a plan: verbs dispatched on its class.
 
-A plan belongs to settings and to a store. Received transitions wait until the plan is renewed: read-outs are those of
-the last plan. States are embedded.
+A plan belongs to settings and to a store (see `kernelrl.stores.interface`). Transitions added to the store do not count
+until the plan is renewed: read-outs are those of the last plan. States are embedded.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from kernelrl.jit.compile import generic
 
 __all__ = [
     "PLANS", "Planned", "bonuses_at", "check_plan", "complete_plan", "counts_at", "for_settings", "grown",
-    "has_doubled", "plan_room", "q_at", "receive", "renew",
+    "has_doubled", "plan_room", "q_at", "renew",
 ]  # fmt: skip
 
 PLANS = 0  # plan.clock[PLANS] is the number of plans made
@@ -41,13 +41,8 @@ def for_settings(plan, settings, new):
 
 
 @generic(required=True)
-def receive(plan, settings, store, x, action, reward, y, h, terminated):
-    """Remember a transition from `x` to `y` for the next plan."""
-
-
-@generic(required=True)
 def renew(plan, settings, store):
-    """Plan on all received transitions."""
+    """Plan on all transitions in the store."""
 
 
 @generic(required=True)

@@ -8,7 +8,7 @@ from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward
 from kernelrl.planning.interface import Planned, q_at
 from kernelrl.planning.sides import highest
-from kernelrl.planning.smoothed import take_in
+from kernelrl.stores.merged import count_waiting
 
 __all__ = ["plan_merged", "read_q", "read_value"]
 
@@ -16,12 +16,12 @@ __all__ = ["plan_merged", "read_q", "read_value"]
 @compiled
 def plan_in_one_go(planned, side):
     """Plan on representative states, from all data."""
-    take_in(planned.plan, planned.settings, planned.store)
+    count_waiting(planned.settings, planned.store)
     backward(planned.plan, planned.settings, planned.store, side)
 
 
 def plan_merged(plan, settings, store, side):
-    """A plan on representative states; all three must be copies, since pending samples are added to them."""
+    """A plan on representative states; all three must be copies, since waiting samples are counted in them."""
     planned = Planned(plan, settings, store)
     plan_in_one_go(hand_over(planned), side)
     return planned

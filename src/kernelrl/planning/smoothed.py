@@ -7,7 +7,7 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
     Q̃_h(u, a) = T_h(u, a)/C(u, a) (± B_h(u, a))
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
 
-Samples that arrive after a plan wait in `pending` until the next one.
+Samples that arrive after a plan wait in the store until the next one.
 """
 
 import math
@@ -15,17 +15,16 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
-from kernelrl.geometry.representatives import KNOWN, copy_place, find, find_or_add, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, copy_place, find, list_of, square_to
 from kernelrl.jit.compile import SUMS, inner
-from kernelrl.jit.fields import SCRATCH, Field, Rows, require
+from kernelrl.jit.fields import SCRATCH, Field, Rows
 from kernelrl.jit.rows import COLUMNS
 from kernelrl.planning.backward import backward, find_targets, find_values, prepare
 from kernelrl.planning.interface import (
     PLANS,
     bonuses_at,
-    check_plan,
     complete_plan,
     counts_at,
     for_settings,
@@ -33,35 +32,27 @@ from kernelrl.planning.interface import (
     has_doubled,
     plan_room,
     q_at,
-    receive,
     renew,
 )
 from kernelrl.planning.sides import UPPER, clip, cone, highest, interpolates, no_cone, target, targets
+from kernelrl.stores.interface import grown_for, has_room_for, pool
 from kernelrl.stores.merged import (
-    JOINED,
     SUM_C,
     SUM_D,
     SUM_T,
     SUM_W2,
-    add_transition,
     after_samples,
     bonus_of,
     capacity_of,
-    clear_weights,
+    count_waiting,
     estimates_elsewhere,
-    grow_merged,
-    join,
-    merged_room,
-    note_start,
-    put_weights,
+    has_doubled_at,
 )
-from kernelrl.stores.samples import has_next, pool
 from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
 
-__all__ = ["ENDED", "PENDING", "PLANNED", "Smoothed", "new_smoothed", "take_in"]
+__all__ = ["PLANNED", "Smoothed", "new_smoothed"]
 
-STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a pending sample; SEEN: how many representatives there were
-PLANNED, PENDING = 1, 2
+PLANNED = 1
 
 
 class Smoothed(NamedTuple):
@@ -69,22 +60,8 @@ class Smoothed(NamedTuple):
 
     groups: Annotated[Groups, SCRATCH]
     flat: Annotated[Flat, SCRATCH]  # transitions of the pool, where one pool serves all steps
-    # PLANS made; PLANNED: representatives in the last plan; PENDING: samples after it
-    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", counts="waiting"))]
-    # STATE, ACTION, NEXT, STEP, SEEN and ENDED of samples after the last plan
-    pending: Annotated[
-        np.ndarray,
-        Rows(
-            Field("waiting", index="U"),
-            Field("waiting", index="A"),
-            Field("waiting", index="U", none=True),
-            Field("waiting", index="H"),
-            Field("waiting", most="U"),
-            Field("waiting", most=1),
-        ),
-    ]
-    # their rewards, in the environment's units
-    pending_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
+    # PLANS made; PLANNED: representatives in the last plan
+    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"))]
     W: Annotated[np.ndarray, Field("H U Columns")]
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
@@ -98,17 +75,9 @@ def new_smoothed(settings, merged):
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
     check_memory((H, U, columns))
     return Smoothed(
-        new_groups(U, columns), new_flat(), np.zeros(3, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
-        np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, U, columns)),
-        np.zeros((U, columns)), np.zeros(columns),
+        new_groups(U, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)), np.zeros((H, U, columns)),
+        np.zeros((H, U)), np.zeros((2, U, columns)), np.zeros((U, columns)), np.zeros(columns),
     )  # fmt: skip
-
-
-@check_plan.implement_plain(Smoothed)
-def check_smoothed(plan, settings, merged, where):
-    waiting, transitions = plan.clock[PENDING], merged.transitions
-    left = transitions.chain.shape[1] - transitions.used[0]
-    require(left >= waiting, f"{where}store.transitions.chain", f"there is no room for the {waiting} samples that wait")
 
 
 @complete_plan.implement_plain(Smoothed)
@@ -121,25 +90,22 @@ def complete_smoothed(plan, settings, merged):
 
 @plan_room.implement(Smoothed)
 def smoothed_room(plan, settings, store):
-    H, waiting = settings.horizon, plan.clock[PENDING]
+    H = settings.horizon
     entries = store.transitions.pair.size if settings.stationary else 0
     if plan.groups.member.shape[0] < store.reps.following.size or plan.flat.pair.size < entries:
         return False
-    if not group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H):
-        return False
-    return merged_room(store, H, waiting) and plan.pending_reward.size >= H + waiting
+    return group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H) and has_room_for(
+        store, settings, H
+    )
 
 
 @grown.implement_plain(Smoothed)
 def grow_smoothed(plan, settings, merged):
-    H, waiting = settings.horizon, int(plan.clock[PENDING])
-    merged = grow_merged(merged, settings, H, waiting)
-    U, samples = capacity_of(merged.reps), max(plan.pending_reward.size, more(H + waiting))
+    H, merged = settings.horizon, grown_for(merged, settings, settings.horizon)
+    U = capacity_of(merged.reps)
     plan = plan._replace(
         groups=grow_groups(plan.groups, U, merged.reps.weights, int(merged.reps.number[KNOWN]), 2 * H),
         flat=grow_flat(plan.flat, U, merged.transitions) if settings.stationary else plan.flat,
-        pending=lengthen(plan.pending, samples, 1),
-        pending_reward=lengthen(plan.pending_reward, samples, 0),
         W=lengthen(plan.W, U, 1),
         Q=lengthen(plan.Q, U, 1),
         V=lengthen(plan.V, U, 1),
@@ -158,40 +124,9 @@ def smoothed_for_settings(plan, settings, new):
 # ------------------------------------------------------------------------------------------------------------ planning
 
 
-@receive.implement(Smoothed)
-def receive_smoothed(plan, settings, store, x, action, reward, y, h, terminated):
-    if h == 0:
-        note_start(store, x)
-    u = find_or_add(store.reps, settings, x)
-    v = find_or_add(store.reps, settings, y)
-    pending, t = plan.pending, plan.clock[PENDING]
-    plan.clock[PENDING] = t + 1
-    pending[STATE, t], pending[ACTION, t], pending[STEP, t] = u, action, h
-    pending[NEXT, t] = v if has_next(settings, h, terminated) else -1
-    pending[SEEN, t] = store.reps.number[KNOWN]
-    pending[ENDED, t] = terminated
-    plan.pending_reward[t] = reward
-
-
-@inner
-def take_in(plan, settings, merged):
-    """Count the pending samples, and let new representatives join, in their order of arrival."""
-    pending = plan.pending
-    for t in range(plan.clock[PENDING]):
-        for u in range(merged.clock[JOINED], pending[SEEN, t]):
-            join(settings, merged, u)
-        add_transition(
-            settings, merged, pending[STEP, t], pending[STATE, t], pending[ACTION, t], plan.pending_reward[t],
-            pending[NEXT, t], pending[ENDED, t] != 0,
-        )  # fmt: skip
-    for u in range(merged.clock[JOINED], merged.reps.number[KNOWN]):
-        join(settings, merged, u)
-    plan.clock[PENDING] = 0
-
-
 @renew.implement(Smoothed)
 def renew_smoothed(plan, settings, store):
-    take_in(plan, settings, store)
+    count_waiting(settings, store)
     plan.clock[PLANS] += 1
     backward(plan, settings, store, UPPER)
 
@@ -286,18 +221,7 @@ def interpolated_values(plan, settings, merged, side, h):
 
 @has_doubled.implement(Smoothed)
 def smoothed_has_doubled(plan, settings, store, x, h, a):
-    near, p, u = store.reps.weights, pool(settings, h), plan.pending[STATE, plan.clock[PENDING] - 1]
-    C = settings.beta
-    start, end = list_of(near, u)
-    for j in range(start, end):
-        C += near.amount[j] * store.N[p, near.index[j], a]
-    now = C
-    put_weights(store, u)
-    for t in range(plan.clock[PENDING]):
-        if plan.pending[ACTION, t] == a and pool(settings, plan.pending[STEP, t]) == p:
-            now += store.of[plan.pending[STATE, t]]
-    clear_weights(store, u)
-    return now >= 2.0 * C
+    return has_doubled_at(settings, store, h, a)
 
 
 @inner

@@ -20,6 +20,7 @@ from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.grid import Grid
 from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in
 from kernelrl.stores.units import Units, mapped_sum
 
 __all__ = [
@@ -27,16 +28,11 @@ __all__ = [
     "BLOCKS",
     "BONUS_ROOT",
     "INVERSE",
-    "TRANSITIONS",
     "VISITS",
     "CountSettings",
     "Counts",
-    "add_transition",
-    "blocks_left",
-    "grow_counts",
     "new_counts",
     "pair_of",
-    "pool_of",
     "tally",
     "total_of",
 ]
@@ -84,9 +80,9 @@ def check_counts(where, counts):
     )
     pools, X = counts.cells.shape
     seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
-    for pool in range(pools):
-        cells = np.sort(counts.cells[pool, : counts.visited[pool]])
-        require(np.array_equal(cells, np.flatnonzero(seen[pool])), f"{where}cells", "it is not the cells with visits")
+    for p in range(pools):
+        cells = np.sort(counts.cells[p, : counts.visited[p]])
+        require(np.array_equal(cells, np.flatnonzero(seen[p])), f"{where}cells", "it is not the cells with visits")
 
 
 def new_counts(pools, X, A, room):
@@ -100,26 +96,30 @@ def new_counts(pools, X, A, room):
     )  # fmt: skip
 
 
-def grow_counts(counts):
-    """The same with more room."""
-    blocks = more(counts.following.size) + 1
-    return counts._replace(
-        successor=lengthen(counts.successor, blocks, 0),
-        times=lengthen(counts.times, blocks, 0),
-        following=lengthen(counts.following, blocks, 0, -1),
+@grown_for.implement_plain(Counts)
+def grown_counts(store, settings, samples):
+    blocks = max(more(store.following.size) + 1, int(store.number[BLOCKS]) + samples)
+    return store._replace(
+        successor=lengthen(store.successor, blocks, 0),
+        times=lengthen(store.times, blocks, 0),
+        following=lengthen(store.following, blocks, 0, -1),
     )
 
 
-@inner
-def blocks_left(counts):
-    """How many more successors are certain to fit."""
-    return counts.following.size - counts.number[BLOCKS]
+@has_room_for.implement(Counts)
+def has_room_for_counts(store, settings, samples):
+    return store.following.size - store.number[BLOCKS] >= samples  # each may need a block
 
 
-@inner
-def pool_of(settings, h):
-    """The pool of data that step `h` uses."""
-    return 0 if settings.stationary else h
+@samples_in.implement_plain(Counts)
+@samples_in.implement(Counts)
+def transitions_counted(store):
+    return store.number[TRANSITIONS]
+
+
+@has_ended.implement_plain(Counts)
+def counted_has_ended(store):
+    return bool(store.pairs[:, ENDED].any())
 
 
 @inner
@@ -159,27 +159,27 @@ def tally(counts, first, i, y):
     return new
 
 
-@inner
-def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
-    """Add one transition; `root` is that of the bonus. Return whether `y` is a new successor."""
-    p = pair_of(counts, actions, pool, x, a)
-    pair = counts.pairs[p]
+@add.implement(Counts)
+def add_counted(store, settings, x, action, reward, y, h, terminated):
+    where = pool(settings, h)
+    p = pair_of(store, settings.actions, where, x, action)
+    pair = store.pairs[p]
     if pair[VISITS] == 0.0:
         known = False
-        for other in range(actions):
-            known = known or counts.pairs[p - a + other, VISITS] > 0.0
+        for other in range(settings.actions):
+            known = known or store.pairs[p - action + other, VISITS] > 0.0
         if not known:
-            counts.cells[pool, counts.visited[pool]] = x
-            counts.visited[pool] += 1
+            store.cells[where, store.visited[where]] = x
+            store.visited[where] += 1
     n = pair[VISITS] + 1.0
     pair[VISITS] = n
-    pair[REWARD] += r
+    pair[REWARD] += reward
     pair[INVERSE] = 1.0 / n
-    pair[BONUS_ROOT] = root / math.sqrt(n)
+    pair[BONUS_ROOT] = settings.bonus.root / math.sqrt(n)
     if terminated:
         pair[ENDED] += 1.0
-    counts.number[TRANSITIONS] += 1
-    return not terminated and tally(counts, counts.first, p, y)
+    store.number[TRANSITIONS] += 1
+    return not terminated and tally(store, store.first, p, y)
 
 
 @inner(fastmath=SUMS)

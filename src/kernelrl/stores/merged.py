@@ -9,6 +9,9 @@ n(v,a) samples of a pair, the sum of their rewards s(v,a), and transitions n(v,a
 is never stored: V is first looked up for each pair (v, a), then smoothed over the neighbours of u. Counts are raw, so a
 new representative uses all earlier samples at once, and a new bandwidth loses none.
 
+Added transitions wait until `count_waiting`, so that between two plans everything stays as in the last one. Their
+states become representatives at once.
+
 Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these.
 
 `columns` is the number of actions rounded up to whole vectors.
@@ -20,7 +23,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.bonuses.interface import count, value
-from kernelrl.geometry.buckets import check_memory, lengthen
+from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.representatives import (
     DEGREE,
@@ -28,6 +31,7 @@ from kernelrl.geometry.representatives import (
     START,
     Representatives,
     copy_place,
+    find_or_add,
     grow_representatives,
     list_of,
     new_representatives,
@@ -36,9 +40,10 @@ from kernelrl.geometry.representatives import (
     square_to,
 )
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.fields import Field, Rows
+from kernelrl.jit.fields import Field, Rows, checks, require
 from kernelrl.jit.rows import COLUMNS, add_rows, padded
-from kernelrl.stores.samples import pool
+from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in, start_states
+from kernelrl.stores.samples import STARTS, has_next
 from kernelrl.stores.transitions import (
     Transitions,
     blocks_left,
@@ -50,31 +55,30 @@ from kernelrl.stores.transitions import (
 from kernelrl.stores.units import after_end, mapped_sum
 
 __all__ = [
+    "JOINED",
     "SUM_C",
     "SUM_D",
     "SUM_T",
     "SUM_W2",
     "Merged",
-    "add_transition",
     "after_samples",
     "bonus_of",
     "capacity_of",
-    "clear_weights",
+    "count_sample",
+    "count_waiting",
     "estimates_elsewhere",
-    "grow_merged",
+    "has_doubled_at",
     "join",
-    "merged_room",
     "new_merged",
     "note_start",
-    "put_weights",
     "reading_bias",
     "rebandwidth",
     "smooth_row",
 ]
 
-SAMPLES, JOINED, STARTED = range(3)  # of `clock`
+COUNTED, JOINED, STARTED, WAITING = range(4)  # of `clock`
+STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a waiting sample; SEEN: how many representatives there were
 SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
-STARTS = 32  # number of start states that are kept
 MANY, TINY = 1e15, 1e-100  # upper bound on numbers of samples, lower bound on C
 
 
@@ -87,8 +91,22 @@ class Merged(NamedTuple):
     rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
     ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
     C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
-    # SAMPLES counted; JOINED: number of representatives whose C is stored; STARTED: number of start states noted
-    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""))]
+    # COUNTED samples; JOINED: representatives whose C is stored; STARTED: start states noted; WAITING samples
+    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""), Field("", counts="waiting"))]
+    # STATE, ACTION, NEXT, STEP, SEEN and ENDED of the samples that wait
+    waiting: Annotated[
+        np.ndarray,
+        Rows(
+            Field("waiting", index="U"),
+            Field("waiting", index="A"),
+            Field("waiting", index="U", none=True),
+            Field("waiting", index="H"),
+            Field("waiting", most="U"),
+            Field("waiting", most=1),
+        ),
+    ]
+    # their rewards, in the environment's units
+    waiting_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
     starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states; new ones replace the oldest
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
     # C, T, D = Σwρ and W2 = Σw² of a state that is no representative
@@ -96,16 +114,25 @@ class Merged(NamedTuple):
     moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
 
 
+@checks(Merged)
+def check_merged(where, merged):
+    """There is room for the transitions of the samples that wait."""
+    waiting, left = merged.clock[WAITING], merged.transitions.chain.shape[1] - merged.transitions.used[0]
+    require(left >= waiting, f"{where}transitions.chain", f"there is no room for the {waiting} samples that wait")
+
+
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments):
     """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them."""
     reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
-    pools, U, columns = 1 if settings.stationary else settings.horizon, capacity_of(reps), padded(settings.actions)
+    H, U, columns = settings.horizon, capacity_of(reps), padded(settings.actions)
+    pools = 1 if settings.stationary else H
     check_memory((pools, U, columns))
     return Merged(
         reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
-        np.full((pools, U, columns), settings.beta), np.zeros(3, np.int64), np.zeros((STARTS, len(low))), np.zeros(U),
-        np.zeros((4, columns)), np.zeros((2 if moments else 0, pools, U, columns)),
+        np.full((pools, U, columns), settings.beta), np.zeros(4, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
+        np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((4, columns)),
+        np.zeros((2 if moments else 0, pools, U, columns)),
     )  # fmt: skip
 
 
@@ -114,29 +141,50 @@ def capacity_of(reps):
     return reps.following.size
 
 
-def grow_merged(merged, settings, samples, waiting=0):
-    """The same store with room for `samples` more samples, each of which may add two representatives.
+# Each sample may add two representatives. Those of waiting samples exist already.
 
-    The representatives of the `waiting` samples exist already, but these samples have not been counted yet.
-    """
-    reps = grow_representatives(merged.reps, 2 * samples)
+
+@grown_for.implement_plain(Merged)
+def grown_merged(store, settings, samples):
+    waiting = int(store.clock[WAITING])
+    reps, room = grow_representatives(store.reps, 2 * samples), max(store.waiting_reward.size, more(samples + waiting))
     U = capacity_of(reps)
-    return merged._replace(
+    return store._replace(
         reps=reps,
-        transitions=grow_transitions(lengthen_transitions(merged.transitions, U), samples + waiting),
-        N=lengthen(merged.N, U, 1),
-        rewards=lengthen(merged.rewards, U, 1),
-        ended=lengthen(merged.ended, U, 1),
-        C=lengthen(merged.C, U, 1, settings.beta),
-        of=lengthen(merged.of, U, 0),
-        moments=lengthen(merged.moments, U, 2),
+        transitions=grow_transitions(lengthen_transitions(store.transitions, U), samples + waiting),
+        N=lengthen(store.N, U, 1),
+        rewards=lengthen(store.rewards, U, 1),
+        ended=lengthen(store.ended, U, 1),
+        C=lengthen(store.C, U, 1, settings.beta),
+        waiting=lengthen(store.waiting, room, 1),
+        waiting_reward=lengthen(store.waiting_reward, room, 0),
+        of=lengthen(store.of, U, 0),
+        moments=lengthen(store.moments, U, 2),
     )
 
 
-@inner
-def merged_room(merged, samples, waiting):
-    """Whether `samples` more samples fit, in addition to the `waiting` ones."""
-    return representative_room(merged.reps, 2 * samples) and blocks_left(merged.transitions) >= samples + waiting
+@has_room_for.implement(Merged)
+def has_room_for_merged(store, settings, samples):
+    coming = samples + store.clock[WAITING]
+    if store.waiting_reward.size < coming or blocks_left(store.transitions) < coming:
+        return False
+    return representative_room(store.reps, 2 * samples)
+
+
+@samples_in.implement_plain(Merged)
+@samples_in.implement(Merged)
+def samples_merged(store):
+    return store.clock[COUNTED] + store.clock[WAITING]
+
+
+@has_ended.implement_plain(Merged)
+def merged_has_ended(store):
+    return bool(store.waiting[ENDED, : store.clock[WAITING]].any() or store.ended.any())
+
+
+@start_states.implement_plain(Merged)
+def noted_starts(store):
+    return store.starts[: store.clock[STARTED]]
 
 
 @inner
@@ -205,12 +253,61 @@ def clear_weights(merged, u):
         merged.of[near.index[j]] = 0.0
 
 
+@add.implement(Merged)
+def add_merged(store, settings, x, action, reward, y, h, terminated):
+    if h == 0:
+        note_start(store, x)
+    u = find_or_add(store.reps, settings, x)
+    v = find_or_add(store.reps, settings, y)
+    waiting, t = store.waiting, store.clock[WAITING]
+    store.clock[WAITING] = t + 1
+    waiting[STATE, t], waiting[ACTION, t], waiting[STEP, t] = u, action, h
+    waiting[NEXT, t] = v if has_next(settings, h, terminated) else -1
+    waiting[SEEN, t] = store.reps.number[KNOWN]
+    waiting[ENDED, t] = terminated
+    store.waiting_reward[t] = reward
+    return False
+
+
 @inner
-def add_transition(settings, merged, h, v, a, reward, y, terminated):
+def count_waiting(settings, merged):
+    """Count the samples that wait, and let new representatives join, in their order of arrival."""
+    waiting = merged.waiting
+    for t in range(merged.clock[WAITING]):
+        for u in range(merged.clock[JOINED], waiting[SEEN, t]):
+            join(settings, merged, u)
+        count_sample(
+            settings, merged, waiting[STEP, t], waiting[STATE, t], waiting[ACTION, t], merged.waiting_reward[t],
+            waiting[NEXT, t], waiting[ENDED, t] != 0,
+        )  # fmt: skip
+    for u in range(merged.clock[JOINED], merged.reps.number[KNOWN]):
+        join(settings, merged, u)
+    merged.clock[WAITING] = 0
+
+
+@inner
+def has_doubled_at(settings, merged, h, a):
+    """Whether the samples that wait double C of action `a` at the representative of the last one, or more."""
+    near, p, waiting = merged.reps.weights, pool(settings, h), merged.waiting
+    u, C = waiting[STATE, merged.clock[WAITING] - 1], settings.beta
+    start, end = list_of(near, u)
+    for j in range(start, end):
+        C += near.amount[j] * merged.N[p, near.index[j], a]
+    now = C
+    put_weights(merged, u)
+    for t in range(merged.clock[WAITING]):
+        if waiting[ACTION, t] == a and pool(settings, waiting[STEP, t]) == p:
+            now += merged.of[waiting[STATE, t]]
+    clear_weights(merged, u)
+    return now >= 2.0 * C
+
+
+@inner
+def count_sample(settings, merged, h, v, a, reward, y, terminated):
     """Count a sample of step `h` at representative `v`; `y` is -1 if no planned value follows."""
     p = pool(settings, h)
     near, joined = merged.reps.weights, merged.clock[JOINED]
-    merged.clock[SAMPLES] += 1
+    merged.clock[COUNTED] += 1
     merged.N[p, v, a] += 1.0
     merged.rewards[p, v, a] += reward
     if terminated:

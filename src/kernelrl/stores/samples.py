@@ -13,37 +13,36 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.geometry.buckets import check_memory, lengthen
+from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.metrics import embed
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, Rows
+from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in, start_states
 from kernelrl.stores.units import Units, after_end, mapped
 
 __all__ = [
     "ACTION",
     "FROM",
     "LOGGED",
+    "STARTS",
     "STEP",
     "TERMINATED",
     "TO",
     "Samples",
     "Settings",
     "action_list",
-    "append_sample",
     "cell_widths",
     "embedded_box",
-    "grow_samples",
     "has_next",
     "lone_target",
     "new_samples",
-    "pool",
     "row",
-    "sample_room",
 ]
 
 FROM, TO = range(2)  # of `states`
 STEP, ACTION, TERMINATED = range(3)  # of `labels`
 LOGGED = 0  # of `number`
+STARTS = 32  # number of start states that are of interest
 
 
 class Settings(NamedTuple):
@@ -93,13 +92,38 @@ def new_samples(d, capacity):
     return Samples(np.zeros((2, capacity, d)), labels, np.zeros(capacity), np.zeros(1, np.int64))
 
 
-def grow_samples(samples, capacity):
-    """The same log with room for `capacity` transitions."""
-    return samples._replace(
-        states=lengthen(samples.states, capacity, 1),
-        labels=lengthen(samples.labels, capacity, 1),
-        reward=lengthen(samples.reward, capacity, 0),
+@has_room_for.implement(Samples)
+def has_room_for_samples(store, settings, samples):
+    return store.reward.size - store.number[LOGGED] >= samples
+
+
+@grown_for.implement_plain(Samples)
+def grown_samples(store, settings, samples):
+    if store.reward.size - store.number[LOGGED] >= samples:
+        return store
+    capacity = more(max(store.reward.size, int(store.number[LOGGED]) + samples))
+    return store._replace(
+        states=lengthen(store.states, capacity, 1),
+        labels=lengthen(store.labels, capacity, 1),
+        reward=lengthen(store.reward, capacity, 0),
     )
+
+
+@samples_in.implement_plain(Samples)
+@samples_in.implement(Samples)
+def samples_logged(store):
+    return store.number[LOGGED]
+
+
+@has_ended.implement_plain(Samples)
+def sample_has_ended(store):
+    return bool(store.labels[TERMINATED, : store.number[LOGGED]].any())
+
+
+@start_states.implement_plain(Samples)
+def logged_starts(store):
+    first = np.flatnonzero(store.labels[STEP, : store.number[LOGGED]] == 0)
+    return store.states[FROM, first[-STARTS:]]
 
 
 def embedded_box(space, low, high):
@@ -131,30 +155,18 @@ def cell_widths(settings, bounded):
     return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
 
 
-@inner
-def append_sample(samples, u, action, reward, v, step, terminated):
-    """Add a transition between embedded states to the log."""
-    t = samples.number[LOGGED]
-    for j in range(u.size):
-        samples.states[FROM, t, j] = u[j]
-        samples.states[TO, t, j] = v[j]
-    samples.labels[STEP, t] = step
-    samples.labels[ACTION, t] = action
-    samples.labels[TERMINATED, t] = terminated
-    samples.reward[t] = reward
-    samples.number[LOGGED] = t + 1
-
-
-@compiled
-def sample_room(samples):
-    """How many more transitions fit."""
-    return samples.reward.size - samples.number[LOGGED]
-
-
-@inner
-def pool(settings, h):
-    """The pool of data that step `h` uses."""
-    return 0 if settings.stationary else h
+@add.implement(Samples)
+def add_sample(store, settings, x, action, reward, y, h, terminated):
+    t = store.number[LOGGED]
+    for j in range(x.size):
+        store.states[FROM, t, j] = x[j]
+        store.states[TO, t, j] = y[j]
+    store.labels[STEP, t] = h
+    store.labels[ACTION, t] = action
+    store.labels[TERMINATED, t] = terminated
+    store.reward[t] = reward
+    store.number[LOGGED] = t + 1
+    return False
 
 
 @inner
