@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents import storage
+from kernelrl.agents.automatic import Smoothing
 from kernelrl.bonuses.interface import before_data
 from kernelrl.console import track
 from kernelrl.episodes import verbs
@@ -21,7 +22,7 @@ from kernelrl.planning.interface import Planned, complete_plan, for_settings
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.merged import new_merged, rebandwidth
+from kernelrl.stores.merged import new_merged, rebandwidth, renew_local
 from kernelrl.stores.samples import Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
@@ -34,14 +35,14 @@ LONG = 20_000  # planning with at least so many samples times steps shows a bar
 class EverySample:
     """Every sample is kept."""
 
-    def __init__(self, new_plan: Callable[..., Any], bounded: bool, moments: bool) -> None:
-        """`new_plan` makes a plan; `bounded`: whether the metric allows a grid; `moments`: see `new_merged`."""
-        self.new_plan, self.bounded, self.moments = new_plan, bounded, moments
+    def __init__(self, new_plan: Callable[..., Any], moments: bool) -> None:
+        """`new_plan` makes a plan; `moments`: see `new_merged`."""
+        self.new_plan, self.moments = new_plan, moments
         self.widths: tuple[float, float] | None = None  # widths of the cells of the buckets
 
-    def new(self, settings: Settings, box: Box) -> tuple[Any, Any]:
+    def new(self, settings: Settings, box: Box, smoothing: Smoothing) -> tuple[Any, Any]:
         """The store and the plan before any data."""
-        self.box = box
+        self.box, self.bounded = box, smoothing.metric.bounded
         if self.widths is None:
             self.widths = self._widths(settings)
         return new_samples(len(box[0]), 4 * settings.horizon), self._empty_plan(settings)
@@ -102,17 +103,15 @@ class EverySample:
 class AtRepresentatives:
     """Samples count for representative states."""
 
-    def __init__(
-        self, new_plan: Callable[..., Any], merge: float, limit: int | None, bounded: bool, moments: bool
-    ) -> None:
-        """`merge` is the distance within which states are merged, `limit` the largest number of representatives."""
-        self.new_plan, self.merge, self.limit, self.bounded, self.moments = new_plan, merge, limit, bounded, moments
+    def __init__(self, new_plan: Callable[..., Any], moments: bool) -> None:
+        """`new_plan` makes a plan; `moments`: see `new_merged`."""
+        self.new_plan, self.moments = new_plan, moments
 
-    def new(self, settings: Settings, box: Box) -> tuple[Any, Any]:
+    def new(self, settings: Settings, box: Box, smoothing: Smoothing) -> tuple[Any, Any]:
         """The store and the plan before any data."""
-        limit = self.limit or np.iinfo(np.int64).max
+        limit, bounded = smoothing.limit or np.iinfo(np.int64).max, smoothing.metric.bounded
         store = new_merged(
-            settings, *box, self.merge, limit, reach_of_cones(settings), self.bounded, self.moments
+            settings, *box, smoothing.merge, limit, reach_of_cones(settings), bounded, self.moments, smoothing.local
         )  # fmt: skip
         return store, self.new_plan(settings, store)
 
@@ -125,6 +124,13 @@ class AtRepresentatives:
             store = store._replace(reps=relist_cones(store.reps, settings, reach_of_cones(settings)))
         plan = for_settings(model.plan, settings, lambda: self.new_plan(settings, store))
         return with_room(model._replace(settings=settings, store=store, plan=plan))
+
+    def renewed(self, model: Any) -> Any:
+        """The model with local bandwidths renewed from all data."""
+        settings = model.settings
+        store = renew_local(settings, model.store, settings.horizon)
+        plan = for_settings(model.plan, settings, lambda: self.new_plan(settings, store))
+        return with_room(model._replace(store=store, plan=plan))
 
     def planned(self, model: Any, side: Any, what: str) -> Planned:
         """A plan of all data on that side."""

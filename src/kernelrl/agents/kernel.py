@@ -10,12 +10,14 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.automatic import RANDOM_STEPS, Automatic, Smoothing, next_renewal
 from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.checks import (
     as_environment,
     check_lipschitz,
     flag,
     lipschitz_constants,
+    one_of,
     positive,
     whole_number,
 )
@@ -29,20 +31,22 @@ from kernelrl.agents.guarantees import (
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
+from kernelrl.agents.schedules import Local
 from kernelrl.agents.spaces import Spaces
-from kernelrl.bonuses.interface import with_data_of
-from kernelrl.bonuses.smoothed import bonus_object
+from kernelrl.bonuses.interface import before_data, with_data_of
+from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
-from kernelrl.geometry.metrics import embed, resolve_metric
-from kernelrl.geometry.representatives import FAR
+from kernelrl.geometry.metrics import Lp, embed, resolve_metric
+from kernelrl.geometry.representatives import CUT, FAR
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
-from kernelrl.planning.replan import REPLAN
+from kernelrl.planning.replan import REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED, LOWER, UPPER
 from kernelrl.stores.interface import has_ended, samples_in, start_states
-from kernelrl.stores.samples import Settings, embedded_box
+from kernelrl.stores.log import new_log
+from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
 
@@ -50,6 +54,7 @@ __all__ = ["KernelAgent"]
 
 MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
 MANY_SAMPLES, TOO_MANY = 1000, 0.8  # from so many samples on, warn of more than TOO_MANY representatives per sample
+READING = ("nearest", "blend")
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
@@ -58,49 +63,64 @@ class KernelAgent(Agent, abstract=True):
 
     hyper_parameters: ClassVar[tuple[str, ...]] = (
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
-        "representatives", "max_representatives", "reward_range",
+        "representatives", "max_representatives", "reward_range", "reading",
     )  # fmt: skip
     exact_plan: ClassVar[Any]  # makes a plan (see `kernelrl.planning.interface`) for all samples
     merged_plan: ClassVar[Any]  # makes a plan for representative states
-    replan = REPLAN[0]
+    learn_again: ClassVar[Any]  # see `kernelrl.algorithms.kernel_model`
+    replan: str | float = REPLAN[0]
 
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        max_representatives: int | None, reward_range: tuple[float, float] | str,
+        max_representatives: int | None, reward_range: tuple[float, float] | str, reading: str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
-        is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)  # a Kernel is callable, too
-        self.bandwidth = bandwidth if is_schedule else check_bandwidth(bandwidth)
+        is_schedule = isinstance(bandwidth, Local) or (callable(bandwidth) and not isinstance(bandwidth, Kernel))
+        self.bandwidth = bandwidth if is_auto(bandwidth) or is_schedule else check_bandwidth(bandwidth)
         self.regularization = positive("regularization", regularization, least=1e-100, most=1e100)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.kernel = kernel
-        self.metric = resolve_metric(metric)
+        self.metric = metric if is_auto(metric) else resolve_metric(metric)
         self.bonus = bonus
         self.lipschitz = check_lipschitz(lipschitz)
         self.stationary = flag("stationary", stationary)
-        self.representatives = merge_distance(representatives, self.bandwidth)
+        self.representatives = check_merge_distance(representatives, self.bandwidth)
         if max_representatives is not None:
             max_representatives = whole_number("max_representatives", max_representatives, 1)
         self.max_representatives = max_representatives
+        self.reading = one_of("reading", reading, ("auto", *READING))
         resolve_kernel(kernel)
+        self._bonus: Bonus = Simplified(root=0.05, count=0.01) if is_auto(bonus) else bonus_object(bonus)
         self._check_combination()
-        bounded, moments = self.metric.bounded, bonus_object(bonus).needs_moments
-        self._keeping: EverySample | AtRepresentatives = EverySample(self.exact_plan, bounded, moments)
-        if self.representatives is not None:
-            self._keeping = AtRepresentatives(
-                self.merged_plan, self.representatives, max_representatives, bounded, moments
-            )
+        kind = EverySample if self.representatives is None else AtRepresentatives
+        new_plan = self.exact_plan if self.representatives is None else self.merged_plan
+        self._keeping: EverySample | AtRepresentatives = kind(new_plan, self._bonus.needs_moments)
+        self._automatic: Automatic | None = None
+        if is_auto(self.bandwidth):
+            given = None if is_auto(self.metric) else self.metric
+            merge = None if isinstance(self.representatives, str) else self.representatives
+            self._automatic = Automatic(given, merge, max_representatives)
         self._deployed: tuple[Any, Planned] | None = None
         self._certified: tuple[int, Bounds] | None = None
+        self._changes = 0  # of settings, so far
         self._warned_of_limit = self._warned_of_no_neighbours = False
 
     def _check_combination(self) -> None:
         """Reject options that need representatives where there are none, or that contradict each other."""
-        if self.representatives is None and self.max_representatives is not None:
-            raise ValueError("max_representatives is for representative states, but representatives is None")
-        check_bonus(self.bonus, self.kernel, self.metric, self.lipschitz)
-        if bonus_object(self.bonus).promises:
+        self._check_representatives()
+        if self.reading == "blend" and self.lipschitz is not None:
+            raise ValueError(
+                "reading: with lipschitz=… values at a state are interpolated from the targets around it; leave out "
+                'reading, or lipschitz for reading="blend"'
+            )
+        check_bonus(self._bonus, self.kernel, Lp() if is_auto(self.metric) else self.metric, self.lipschitz)
+        if self._bonus.promises:
+            if is_auto(self.bandwidth) or isinstance(self.bandwidth, Local):
+                raise ValueError(
+                    f"bandwidth: the bonus {self.bonus} holds for one bandwidth that does not depend on the data; give "
+                    "bandwidth=…"
+                )
             if self.max_representatives is not None:
                 raise ValueError(
                     f"max_representatives: the bonus {self.bonus} holds with max_representatives=None only"
@@ -113,11 +133,29 @@ class KernelAgent(Agent, abstract=True):
                     "reward_range=(lowest, highest)"
                 )
 
+    def _check_representatives(self) -> None:
+        """Reject options that are for representative states where there are none."""
+        if self.representatives is not None:
+            return
+        if self.max_representatives is not None:
+            raise ValueError("max_representatives is for representative states, but representatives is None")
+        if self.reading == "blend":
+            raise ValueError('reading: "blend" is between representative states, but representatives is None')
+        if is_auto(self.bandwidth):
+            raise ValueError(
+                "bandwidth: an agent that keeps every sample (representatives=None) needs one; give a number"
+            )
+        if isinstance(self.bandwidth, Local):
+            raise ValueError(
+                f"bandwidth: {self.bandwidth} gives representative states their own bandwidths, but representatives is "
+                "None; give a number, or krl.schedules.Power"
+            )
+
     def keeps_promises(self) -> bool:
         """Whether the bonus has a guarantee."""
-        return bool(bonus_object(self.bonus).promises)
+        return bool(self._bonus.promises)
 
-    def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
+    def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
         raise NotImplementedError
 
@@ -134,61 +172,105 @@ class KernelAgent(Agent, abstract=True):
             return [L / width for L in self.lipschitz]
         return None if self.lipschitz is None else self.lipschitz / width
 
-    def _settings(self, low: Floats, high: Floats, actions: int, horizon: int, sigma: float) -> Settings:
-        kernel, space, lipschitz = resolve_kernel(self.kernel), self.metric.space(low, high), self._mapped_lipschitz()
-        L = lipschitz_constants(lipschitz, horizon)
-        constants, bonus = np.zeros(horizon) if L is None else L, bonus_object(self.bonus)
+    def smoothing(self, d: int) -> Smoothing:
+        """The metric, bandwidths and merge distance in use, for states of `d` coordinates."""
+        if self._automatic is not None:
+            return self._automatic.smoothing(d)
+        bandwidth, metric = self.bandwidth, Lp() if is_auto(self.metric) else self.metric
+        merge = merge_distance(self.representatives, bandwidth)
+        if isinstance(bandwidth, Local):
+            start, least, by_state = bandwidth.start, bandwidth.minimum, bandwidth.by == "state"
+            exponent, local = bandwidth.exponent, True
+        else:
+            start, least, exponent, by_state, local = self._sigma, self._sigma, 0.0, False, False
+        return Smoothing(metric, start, least, exponent, by_state, local, merge, self.max_representatives, True)
+
+    def _settings(self, low: Floats, high: Floats, actions: int, horizon: int) -> Settings:
+        smoothing, kernel, lipschitz = self.smoothing(low.size), resolve_kernel(self.kernel), self._mapped_lipschitz()
+        metric, sigma = smoothing.metric, smoothing.start
+        space, L = metric.space(low, high), lipschitz_constants(lipschitz, horizon)
+        constants, bonus = np.zeros(horizon) if L is None else L, self._bonus
         problem = TheoryProblem(
             horizon, actions, self.regularization, sigma, self.stationary, constants,
-            lipschitz if isinstance(lipschitz, tuple) else None, self.representatives or 0.0, kernel, self.metric,
+            lipschitz if isinstance(lipschitz, tuple) else None, smoothing.merge or 0.0, kernel, metric,
             self.rewards.width, embedded_box(space, low, high),
         )  # fmt: skip
-        smoothing, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
+        form, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
         if self.model is None:
-            check_kernel_form(kernel, smoothing)
+            check_kernel_form(kernel, form)
             check_bonus_form(bonus, made, self.regularization)
+        reach = CUT if smoothing.local else kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES)
+        blends = self.reading != "nearest" and L is None and bool(smoothing.merge)
+        replan, growth = replan_code(self.replan)
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / sigma**2,
-            reach=kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES) * sigma, stationary=self.stationary,
-            interpolate=L is not None, lipschitz=constants, replan=REPLAN.index(self.replan),
-            promises=bonus.promises, kernel=smoothing, bonus=made, units=self.rewards.units, space=space,
+            reach=reach * sigma, stationary=self.stationary, interpolate=L is not None, lipschitz=constants,
+            replan=replan, growth=growth, ready=smoothing.ready, logs=self._automatic is not None,
+            reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
+            by_state=smoothing.by_state, promises=bonus.promises, kernel=form, bonus=made, units=self.rewards.units,
+            space=space,
         )  # fmt: skip
 
     def _settings_now(self) -> Settings:
         """The settings for the bandwidth, the units of reward and the Lipschitz constants in use now."""
         spaces = self.spaces
-        settings = self._settings(spaces.low, spaces.high, spaces.actions, spaces.horizon, self._sigma)
+        settings = self._settings(spaces.low, spaces.high, spaces.actions, spaces.horizon)
         return settings._replace(bonus=with_data_of(settings.bonus, self.model.settings.bonus))
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """The model before any data."""
         low, high = spaces.low, spaces.high
         self._warn_of_axes(low, high)
-        check_space(self.metric, self.metric.space(low, high), low.size)
-        self.metric.check(low, high)
-        self._sigma = check_bandwidth(self.stored["sigma"]) if "sigma" in self.stored else self._bandwidth_of(0)
-        self._log_epoch = whole_number("log_epoch", self.stored.get("log_epoch", 0), 0)
+        self._sigma, self._log_epoch, self._renewal = self._bandwidth_of(0), 0, 0
+        if self.stored:
+            self._restore(low.size)
+        metric = self.smoothing(low.size).metric
+        check_space(metric, metric.space(low, high), low.size)
+        metric.check(low, high)
+        return self._empty_model(spaces, self._settings(low, high, spaces.actions, spaces.horizon), stream)
+
+    def _empty_model(self, spaces: Spaces, settings: Settings, stream: Any) -> Any:
+        """The model without data."""
+        d = spaces.low.size
+        store, plan = self._keeping.new(
+            settings, embedded_box(settings.space, spaces.low, spaces.high), self.smoothing(d)
+        )
+        return with_room(self.model_of(settings, store, plan, new_log(d), stream, d))
+
+    def _restore(self, d: int) -> None:
+        """Restore what `to_store` gave."""
+        stored = self.stored
+        self._sigma = check_bandwidth(stored.get("sigma", self._sigma))
+        self._log_epoch = whole_number("log_epoch", stored.get("log_epoch", 0), 0)
+        self._renewal = whole_number("renewal", stored.get("renewal", 0), 0)
         if self._log_epoch >= EPOCHS:
             raise ValueError(f"log_epoch must be below {EPOCHS}, got {self._log_epoch}")
-        settings = self._settings(low, high, spaces.actions, spaces.horizon, self._sigma)
-        self._keeping.restore(self.stored)
-        store, plan = self._keeping.new(settings, embedded_box(settings.space, low, high))
-        return with_room(self.model_of(settings, store, plan, stream, low.size))
+        if self._automatic is not None:
+            self._automatic.restore(stored.get("automatic"), d)
+        self._keeping.restore(stored)
 
     def to_store(self) -> dict[str, Any]:
-        """The bandwidth in use, and the widths of cells."""
-        return {"sigma": self._sigma, "log_epoch": self._log_epoch, **self._keeping.to_store()}
+        """The settings in use that depend on the data."""
+        chosen = {} if self._automatic is None else {"automatic": self._automatic.to_store()}
+        own = {"sigma": self._sigma, "log_epoch": self._log_epoch, "renewal": self._renewal}
+        return own | chosen | self._keeping.to_store()
 
     def _bandwidth_of(self, k: int) -> float:
-        """σ_k."""
+        """σ_k, where there is one bandwidth for all states; else 1."""
+        if is_auto(self.bandwidth) or isinstance(self.bandwidth, Local):
+            return 1.0
         return check_bandwidth(self.bandwidth(k)) if callable(self.bandwidth) else float(self.bandwidth)
 
     def before_episodes(self, count: int) -> int:
-        """Start to use the bandwidth and the Lipschitz constant of the next episode."""
+        """Start to use the bandwidths and the Lipschitz constant of the next episode."""
         self._warn_of_limit()
         self._warn_if_no_neighbours()
         if self.lipschitz == "log":
             count = min(count, self._renew_log())
+        if self._automatic is not None:
+            return min(count, self._look_again(self._automatic))
+        if isinstance(self.bandwidth, Local):
+            return min(count, self._renew_local())
         if not callable(self.bandwidth):
             return count
         k = self.episodes
@@ -196,10 +278,54 @@ class KernelAgent(Agent, abstract=True):
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
             self.model = self._keeping.with_settings(self.model, self._settings_now())
+            self._changes += 1
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
         return count
+
+    def _renew_local(self) -> int:
+        """Renew local bandwidths if that is due; return in how many episodes it is due again."""
+        assert isinstance(self._keeping, AtRepresentatives)
+        if self.episodes >= self._renewal:
+            self.model = self._keeping.renewed(self.model)
+            self._changes += 1
+            self._renewal = next_renewal(self.episodes)
+        return self._renewal - self.episodes
+
+    def _look_again(self, automatic: Automatic) -> int:
+        """Renew automatic settings if that is due; return in how many episodes it is due again."""
+        spaces, log, horizon = self.spaces, self.model.log, self.spaces.horizon
+        if automatic.scale is None and samples_in(log) < RANDOM_STEPS:
+            return 1
+        number = self.number_of_representatives
+        if automatic.scale is not None and number >= automatic.limit and automatic.merge is None:
+            automatic.coarsen()
+            self._learn_again(automatic)
+        if self.episodes >= automatic.due:
+            if automatic.look(log, spaces.low, spaces.high, number, spaces.actions):
+                self._learn_again(automatic)
+            self._renewal = self.episodes
+            self._renew_local()
+            automatic.due = self._renewal
+        left = (automatic.limit - self.number_of_representatives) // (2 * horizon)
+        return min(automatic.due - self.episodes, max(1, left if automatic.merge is None else automatic.due))
+
+    def _learn_again(self, automatic: Automatic) -> None:
+        """Make the representatives again from the logged transitions, with the settings that were chosen."""
+        before = self.model
+        while True:
+            settings = self._settings_now()
+            settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
+            model = self._empty_model(self.spaces, settings, before.stream)._replace(log=before.log)
+            if hasattr(before, "begun"):
+                model = model._replace(begun=before.begun)
+            learnt = self.learn_again(model, automatic.most)
+            if learnt is not None:
+                self.model = learnt
+                self._changes += 1
+                return
+            automatic.coarsen()
 
     def _renew_log(self) -> int:
         """Start to use the Lipschitz constant of this episode; return for how many episodes it stays."""
@@ -221,12 +347,14 @@ class KernelAgent(Agent, abstract=True):
         return super().capture() | {
             "_sigma": self._sigma,
             "_log_epoch": self._log_epoch,
+            "_renewal": self._renewal,
             "_keeping": copy.copy(self._keeping),
+            "_automatic": copy.copy(self._automatic),
         }
 
     def reinstate(self, captured: dict[str, Any]) -> None:
         """Also drop separate plans."""
-        super().reinstate(captured | {"_keeping": copy.copy(captured["_keeping"])})
+        super().reinstate(captured | {name: copy.copy(captured[name]) for name in ("_keeping", "_automatic")})
         self._deployed = self._certified = None
 
     # ------------------------------------------------------------------------------------------------------- warnings
@@ -234,7 +362,11 @@ class KernelAgent(Agent, abstract=True):
     def _warn_of_axes(self, low: Floats, high: Floats) -> None:
         with np.errstate(over="ignore"):
             widths = high - low
-        if getattr(self.metric, "scale", 0) is not None or not (np.isfinite(widths) & (widths > 0)).all():
+        if (
+            self._automatic is not None
+            or getattr(self.metric, "scale", None) is not None
+            or not (np.isfinite(widths) & (widths > 0)).all()
+        ):
             return
         if widths.max() > 10 * widths.min():
             remedy = 'krl.metrics.Lp(2, scale="box") divides each by its width'
@@ -303,7 +435,7 @@ class KernelAgent(Agent, abstract=True):
         The bounds are computed at the first call and kept until data change.
         """
         self.check_started()
-        check_certificate("certificate", self.bonus, self.bonus_scale, self.lipschitz)
+        check_certificate("certificate", self._bonus, self.bonus_scale, self.lipschitz)
         x = self.spaces.check_state("state", state)
         bounds, u = self.certified_bounds(), np.zeros(x.size)
         embed(self.model.settings.space, x, u)
@@ -333,7 +465,7 @@ class KernelAgent(Agent, abstract=True):
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         self.check_started()
-        check_certificate("policy_gap", self.bonus, self.bonus_scale, self.lipschitz)
+        check_certificate("policy_gap", self._bonus, self.bonus_scale, self.lipschitz)
         return policy_gap(self, as_environment(env), episodes, seed, delta)
 
     def certified_bounds(self) -> Bounds:
@@ -354,7 +486,7 @@ class KernelAgent(Agent, abstract=True):
 
     def check_episodes(self, more: int) -> None:
         """Raise ValueError for more episodes than the bonus is valid for."""
-        most = bonus_object(self.bonus).episodes
+        most = self._bonus.episodes
         if most is not None and self.episodes + more > most:
             raise ValueError(
                 f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self.episodes} have been played; "
@@ -364,7 +496,7 @@ class KernelAgent(Agent, abstract=True):
     def check_gap(self, until_gap: Any) -> None:
         """Raise ValueError for `until_gap` if there are no certificates."""
         positive("until_gap", until_gap)
-        check_certificate("until_gap", self.bonus, self.bonus_scale, self.lipschitz)
+        check_certificate("until_gap", self._bonus, self.bonus_scale, self.lipschitz)
 
     def gap(self) -> float:
         """The largest gap between certified bounds at recent start states, in the environment's units."""
@@ -373,7 +505,7 @@ class KernelAgent(Agent, abstract=True):
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
-        version = int(samples_in(self.model.store)), self._sigma
+        version = int(samples_in(self.model.store)), self._changes
         if self._deployed is None or self._deployed[0] != version:
             self._deployed = version, self._keeping.planned(self.model, DEPLOYED, "Planning the policy to deploy")
         return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)
@@ -384,17 +516,27 @@ def check_bandwidth(bandwidth: Any) -> float:
     return positive("bandwidth", bandwidth, least=1e-100, most=1e100)
 
 
-def merge_distance(representatives: Any, bandwidth: Any) -> float | None:
-    """The merge distance; by default twice the bandwidth, or twice a schedule's minimum."""
+def is_auto(value: Any) -> bool:
+    """Whether an argument is left to the agent."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_merge_distance(representatives: Any, bandwidth: Any) -> float | str | None:
+    """The argument `representatives` in its one form, or an error that names it."""
     if representatives is None:
         return None
-    if representatives != "default":
+    if not is_auto(representatives):
         return positive("representatives", representatives, zero=True, most=1e100)
-    if not callable(bandwidth):
-        return 2.0 * float(bandwidth)
-    if not hasattr(bandwidth, "minimum"):
+    if callable(bandwidth) and not hasattr(bandwidth, "minimum"):
         raise ValueError(
-            "representatives: the default is twice the smallest bandwidth, which is not known for a function; give the "
+            'representatives: "auto" is twice the smallest bandwidth, which is not known for a function; give the '
             "merge distance, or None to keep every sample"
         )
-    return 2.0 * float(bandwidth.minimum)
+    return "auto"
+
+
+def merge_distance(representatives: float | str | None, bandwidth: Any) -> float | None:
+    """The merge distance; "auto" is twice the bandwidth, or twice the minimum of a schedule."""
+    if not isinstance(representatives, str):
+        return representatives
+    return 2.0 * float(getattr(bandwidth, "minimum", bandwidth))

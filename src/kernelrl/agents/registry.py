@@ -123,7 +123,7 @@ PACKAGE: dict[str, dict[str, type[Any]]] = {
     "kernel": kernels.CLASSES,
     "metric": metrics.CLASSES,
     "bonus": bonuses.BONUSES,
-    "bandwidth": {"power": schedules.Power},
+    "bandwidth": {"power": schedules.Power, "local": schedules.Local},
     "lipschitz": {"recursion": Recursion},
 }
 for _kind, _classes in PACKAGE.items():

@@ -17,11 +17,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from kernelrl.agents.kernel import KernelAgent
-from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, implement_shared_verbs
+from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs, learn_again
 from kernelrl.episodes.verbs import (
     choose,
     largest,
-    observe,
     pick_largest,
     read_values,
     rescaled,
@@ -34,6 +33,7 @@ from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
 from kernelrl.planning.greedy_exact import GreedyExact, new_greedy_exact
 from kernelrl.planning.greedy_merged import GreedyMerged, new_greedy_merged
 from kernelrl.stores.interface import samples_in
+from kernelrl.stores.log import Log
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
@@ -49,6 +49,7 @@ class GreedyKernelUCBVIModel(NamedTuple):
     settings: Settings
     store: Merged | Samples
     plan: GreedyMerged | GreedyExact
+    log: Log
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
@@ -85,8 +86,8 @@ def is_known(model, x, h):
     return known
 
 
-@observe.implement(GreedyKernelUCBVIModel)
-def observe_greedy(model, state, action, reward, next_state, h, terminated):
+@absorb.implement(GreedyKernelUCBVIModel)
+def absorb_greedy(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
     x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
@@ -110,16 +111,18 @@ class GreedyKernelUCBVI(KernelAgent):
     """
 
     exact_plan, merged_plan = staticmethod(new_greedy_exact), staticmethod(new_greedy_merged)
+    learn_again = staticmethod(learn_again)
 
     def __init__(
-        self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
-        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
-        bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
+        self, *, bandwidth: Any = "auto", regularization: float = 0.01, horizon: int | None = None,
+        kernel: str | Kernel = "gaussian", metric: Any = "auto", bonus: Any = "auto",
+        bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "auto",
         max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
+        reading: str = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, reward_range,
+            representatives, max_representatives, reward_range, reading,
         )  # fmt: skip
         if self.lipschitz == "log":
             raise ValueError(
@@ -133,7 +136,7 @@ class GreedyKernelUCBVI(KernelAgent):
                 "since no state is visited twice; give lipschitz=… or representatives=…"
             )
 
-    def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
+    def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
-        scratch, memo = np.zeros((3, max(d, settings.actions))), np.full(3 + d, -1.0)
-        return GreedyKernelUCBVIModel(settings, store, plan, stream, scratch, memo)
+        scratch, memo = np.zeros((3, max(d, settings.actions))), np.full(STATE + d, -1.0)
+        return GreedyKernelUCBVIModel(settings, store, plan, log, stream, scratch, memo)

@@ -1,12 +1,16 @@
 """The verbs that the models of both kernel algorithms have in common: they embed states and ask the plan.
 
-Such a model has `settings`, `store`, `plan` and `scratch` (3, …): HERE an embedded state, NEXT an embedded next state,
-Q of each action.
+Such a model has `settings`, `store`, `plan`, `log` (raw transitions, where settings may still change) and `scratch`
+(3, …): HERE an embedded state, NEXT an embedded next state, Q of each action. `absorb`, a verb of these models only,
+learns from a transition; `observe` also logs it.
 """
 
-from kernelrl.episodes.verbs import grow, has_room, read_bonuses, read_counts, read_q
+from kernelrl.episodes.verbs import grow, has_room, observe, read_bonuses, read_counts, read_q
 from kernelrl.geometry.metrics import embed
+from kernelrl.geometry.representatives import KNOWN
+from kernelrl.jit.compile import compiled, generic
 from kernelrl.jit.fields import checks, completes
+from kernelrl.jit.handles import hand_over
 from kernelrl.planning.interface import (
     bonuses_at,
     check_plan,
@@ -17,8 +21,10 @@ from kernelrl.planning.interface import (
     q_at,
 )
 from kernelrl.planning.sides import UPPER
+from kernelrl.stores.interface import add, grown_for, has_room_for
+from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO
 
-__all__ = ["HERE", "NEXT", "Q", "implement_shared_verbs"]
+__all__ = ["HERE", "NEXT", "Q", "absorb", "implement_shared_verbs", "learn_again"]
 
 HERE, NEXT, Q = range(3)  # of `scratch`
 
@@ -29,6 +35,7 @@ def implement_shared_verbs(cls):
     completes(cls)(completed)
     has_room.implement(cls)(room)
     grow.implement_plain(cls)(with_longer_arrays)
+    observe.implement(cls)(log_and_absorb)
     read_q.implement(cls)(q_of)
     read_counts.implement(cls)(counts_of)
     read_bonuses.implement(cls)(bonuses_of)
@@ -47,12 +54,60 @@ def completed(model):
 
 
 def room(model):
-    return plan_room(model.plan, model.settings, model.store)
+    settings = model.settings
+    fits = not settings.logs or has_room_for(model.log, settings, settings.horizon)
+    return fits and plan_room(model.plan, settings, model.store)
 
 
 def with_longer_arrays(model):
-    plan, store = grown(model.plan, model.settings, model.store)
-    return model._replace(plan=plan, store=store)
+    settings = model.settings
+    plan, store = grown(model.plan, settings, model.store)
+    log = grown_for(model.log, settings, settings.horizon) if settings.logs else model.log
+    return model._replace(plan=plan, store=store, log=log)
+
+
+@generic(required=True)
+def absorb(model, state, action, reward, next_state, h, terminated):
+    """Learn from a transition."""
+
+
+def log_and_absorb(model, state, action, reward, next_state, h, terminated):
+    if model.settings.logs:
+        add(model.log, model.settings, state, action, reward, next_state, h, terminated)
+    if model.settings.ready:
+        absorb(model, state, action, reward, next_state, h, terminated)
+
+
+@compiled
+def absorb_logged(model, first, most):
+    """Absorb the logged transitions from number `first` on, as long as there is room; return how many are in.
+
+    Return -1 once there are more than `most` representatives.
+    """
+    log = model.log
+    for t in range(first, log.number[LOGGED]):
+        if model.store.reps.number[KNOWN] > most:
+            return -1
+        if not has_room(model):
+            return t
+        absorb(
+            model, log.states[FROM, t], log.labels[ACTION, t], log.reward[t], log.states[TO, t], log.labels[STEP, t],
+            log.labels[TERMINATED, t] != 0,
+        )  # fmt: skip
+    return log.number[LOGGED] if model.store.reps.number[KNOWN] <= most else -1
+
+
+def learn_again(model, most):
+    """The model, which has no data besides its log, after all logged transitions; None for too many representatives."""
+    first = 0
+    while True:
+        while not has_room(model):
+            model = with_longer_arrays(model)
+        first = absorb_logged(hand_over(model), first, most)
+        if first < 0:
+            return None
+        if first == model.log.number[LOGGED]:
+            return model
 
 
 def q_of(model, state, h, out):

@@ -16,14 +16,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.agents.checks import one_of
 from kernelrl.agents.kernel import KernelAgent
-from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, implement_shared_verbs
+from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs, learn_again
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
     largest,
-    observe,
     pick_largest,
     read_q,
     read_values,
@@ -31,7 +29,7 @@ from kernelrl.episodes.verbs import (
 )
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.metrics import embed
-from kernelrl.jit.fields import Field
+from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.entries import new_incremental
 from kernelrl.planning.incremental import Incremental
 from kernelrl.planning.interface import (
@@ -40,14 +38,17 @@ from kernelrl.planning.interface import (
     q_at,
     renew,
 )
-from kernelrl.planning.replan import DOUBLING, EACH_STEP, REPLAN
+from kernelrl.planning.replan import DOUBLING, EACH_STEP, GROWING, check_replan
 from kernelrl.planning.sides import UPPER
 from kernelrl.planning.smoothed import Smoothed, new_smoothed
 from kernelrl.stores.interface import add
+from kernelrl.stores.log import Log
 from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings
 
 __all__ = ["KernelUCBVI", "KernelUCBVIModel"]
+
+BEGUN, DUE = range(2)  # of `begun`
 
 
 @implement_shared_verbs
@@ -57,6 +58,8 @@ class KernelUCBVIModel(NamedTuple):
     settings: Settings
     store: Merged | Samples
     plan: Smoothed | Incremental
+    log: Log
+    begun: Annotated[np.ndarray, Rows(Field(""), Field(""))]  # BEGUN: number of episodes; DUE: that of the next plan
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
     # HERE: an embedded state, NEXT: an embedded next state, Q of each action
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
@@ -68,13 +71,19 @@ def rescale_kernel(model, settings, keep):
     plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans whatever `replan` is
     begin_episode(model)
     model.plan.clock[PLANS] = plans + 1
+    model.begun[BEGUN] -= 1
     return model
 
 
 @begin_episode.implement(KernelUCBVIModel)
 def begin_kernel(model):
-    if model.settings.replan != DOUBLING or model.plan.clock[PLANS] == 0:
-        renew(model.plan, model.settings, model.store)
+    settings, begun = model.settings, model.begun
+    k = begun[BEGUN]
+    begun[BEGUN] = k + 1
+    waits = settings.replan == DOUBLING or (settings.replan == GROWING and k < begun[DUE])
+    if not waits or model.plan.clock[PLANS] == 0:
+        renew(model.plan, settings, model.store)
+        begun[DUE] = k + max(1, int(k * (settings.growth - 1.0) + 1e-9))
 
 
 @choose.implement(KernelUCBVIModel)
@@ -85,8 +94,8 @@ def choose_kernel(model, state, h):
     return pick_largest(q, model.stream)
 
 
-@observe.implement(KernelUCBVIModel)
-def observe_kernel(model, state, action, reward, next_state, h, terminated):
+@absorb.implement(KernelUCBVIModel)
+def absorb_kernel(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
     x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
     embed(settings.space, state, x)
@@ -108,40 +117,49 @@ class KernelUCBVI(KernelAgent):
     """Kernel-UCBVI: optimistic planning on a kernel estimate of the environment.
 
     Args:
-        bandwidth: σ, in the units of the metric; or a schedule (`krl.schedules`), or any function of the episode.
+        bandwidth: σ, in the units of the metric; or a schedule (`krl.schedules`), or any function of the episode;
+            "auto" chooses it from the data that are seen, with the metric's scale and the merge distance.
         regularization: β, added to every count.
         horizon: number of steps of an episode; None takes the environment's time limit.
         kernel: name or object of `krl.kernels`.
-        metric: name, object of `krl.metrics`, or a compiled function of two states.
-        bonus: name of the exploration bonus, or an object of `krl.bonuses`.
+        metric: name, object of `krl.metrics`, or a compiled function of two states; "auto" is Euclidean, with
+            coordinates scaled by their steps while `bandwidth` is "auto", as they are otherwise.
+        bonus: name of the exploration bonus, or an object of `krl.bonuses`; "auto" is Simplified(root=0.05,
+            count=0.01).
         bonus_scale: factor of the bonus.
         lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); with None there is no
             interpolation. "log" is for unknown constants: every L_h is log k times high - low, where k is the number
             of the episode rounded up to the next 2^j - 1.
         stationary: pool the data of all steps.
-        representatives: merge distance of states, twice the bandwidth by default; None keeps every sample (exact).
+        representatives: merge distance of states; None keeps every sample (exact); "auto" is chosen with the
+            bandwidth, or twice a bandwidth that is given.
         max_representatives: the largest number of representatives; further states are merged into the nearest one at
             any distance.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
-        replan: "episode", "step" or "doubling".
+        reading: "nearest" takes values at a state from its representative, "blend" from a mean of those around it;
+            "auto" is "blend" where values are not interpolated.
+        replan: "episode", "step", "doubling", or the factor by which the number of episodes grows from plan to plan;
+            "auto" is 1.005, which plans before each of the first 400 episodes.
     """
 
     hyper_parameters = (*KernelAgent.hyper_parameters, "replan")
     exact_plan, merged_plan = staticmethod(new_incremental), staticmethod(new_smoothed)
+    learn_again = staticmethod(learn_again)
 
     def __init__(
-        self, *, bandwidth: Any, regularization: float = 0.01, horizon: int | None = None,
-        kernel: str | Kernel = "gaussian", metric: Any = "euclidean", bonus: Any = "simplified",
-        bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "default",
+        self, *, bandwidth: Any = "auto", regularization: float = 0.01, horizon: int | None = None,
+        kernel: str | Kernel = "gaussian", metric: Any = "auto", bonus: Any = "auto",
+        bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "auto",
         max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
-        replan: str = "episode",
+        reading: str = "auto", replan: str | float = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, reward_range,
+            representatives, max_representatives, reward_range, reading,
         )  # fmt: skip
-        self.replan = one_of("replan", replan, REPLAN)
+        self.replan = check_replan(replan)
 
-    def model_of(self, settings: Settings, store: Any, plan: Any, stream: Any, d: int) -> Any:
+    def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
-        return KernelUCBVIModel(settings, store, plan, stream, np.zeros((3, max(d, settings.actions))))
+        scratch = np.zeros((3, max(d, settings.actions)))
+        return KernelUCBVIModel(settings, store, plan, log, np.zeros(2, np.int64), stream, scratch)

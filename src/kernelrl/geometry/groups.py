@@ -79,8 +79,8 @@ def closest_free(near, u, group):
     start, end = list_of(near, u)
     for j in range(start, end):
         v = np.int64(near.index[j])
-        if group[v] < 0 and near.amount[j] > best:
-            best, found = near.amount[j], v
+        if group[v] < 0 and near.amount[j, 0] > best:
+            best, found = near.amount[j, 0], v
     return found
 
 
@@ -97,7 +97,7 @@ def add_list(groups, near, u, k, first, end):
             for i in range(MEMBERS):
                 groups.weight[end, i] = 0.0
             end += 1
-        groups.weight[entry[v], k] = near.amount[j]
+        groups.weight[entry[v], k] = near.amount[j, 0]
     return end
 
 

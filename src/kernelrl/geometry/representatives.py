@@ -5,6 +5,10 @@ near). The set grows as states arrive. Each representative u stores its neighbou
 
     w(u, v) = g(ρ(u, v)/σ)   (u itself is among them)
 
+or, where each representative and action has a bandwidth of its own (`kernelrl.geometry.local`), one weight per action,
+
+    w(u, a, v) = g(ρ(u, v)/σ(u, a))   if ρ(u, v) ≤ CUT·σ(u, a), else 0
+
 and, where values are interpolated, those within reach of a cone, with their distances. A list of neighbours is a piece
 of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
 Representatives are found through a grid of cells at least m wide on at most two axes.
@@ -22,6 +26,7 @@ from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
 
 __all__ = [
+    "CUT",
     "DEGREE",
     "FAR",
     "KNOWN",
@@ -32,8 +37,10 @@ __all__ = [
     "copy_place",
     "find",
     "find_or_add",
+    "gather",
     "grow_representatives",
     "list_of",
+    "local_weight",
     "nearest",
     "new_representatives",
     "relist_cones",
@@ -46,6 +53,8 @@ __all__ = [
 START, DEGREE, SPACE = range(3)  # of `span`
 TAKEN, LIVE = range(2)  # of `used`
 KNOWN, FAR = range(2)  # of `number`
+CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
+BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
 
@@ -55,7 +64,8 @@ class Near(NamedTuple):
     # START of a list, DEGREE: its number of entries, SPACE: room for entries
     span: Annotated[np.ndarray, Rows(*[Field("U?", most="entries", fill=0)] * 3)]
     index: Annotated[np.ndarray, Field("entries", np.uint32, index="U", fill=0)]
-    amount: Annotated[np.ndarray, Field("entries", least=0, fill=0)]  # weight, or distance
+    # weight, or weights by action, or distance
+    amount: Annotated[np.ndarray, Field("entries each", least=0, fill=0)]
     # TAKEN: entries up to which the arrays are in use; LIVE: those of them that have not been left by a list that moved
     used: Annotated[np.ndarray, Rows(Field("", counts="entries"), Field(""))]
 
@@ -93,6 +103,8 @@ class Representatives(NamedTuple):
     head: Annotated[np.ndarray, Field("cells", np.int64, index="U", none=True)]  # first one of a cell, or -1
     following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
     points: Annotated[np.ndarray, Field("U d 1")]  # embedded states
+    # 1/σ(u, a)² where bandwidths are local, else no columns
+    local: Annotated[np.ndarray, Field("U own", least=0)]
     # KNOWN: how many representatives there are; FAR: how many states were merged from farther away, at the limit
     number: Annotated[np.ndarray, Rows(Field("", counts="U"), Field(""))]
     weights: Near
@@ -101,6 +113,8 @@ class Representatives(NamedTuple):
     memo: Annotated[np.ndarray, Field("d+2", scratch=True, fill=-1)]
     square: Annotated[np.ndarray, Field("1", scratch=True)]
     here: Annotated[np.ndarray, Field("d", scratch=True)]
+    around: Annotated[np.ndarray, Field("U", np.int64, scratch=True)]  # representatives near a state
+    share: Annotated[np.ndarray, Field("U", scratch=True)]  # and what each of them counts there
 
 
 @checks(Representatives)
@@ -111,20 +125,24 @@ def check_representatives(where, reps):
     require((reps.weights.amount <= 1.0).all(), f"{where}weights.amount", "a weight is above 1")
 
 
-def new_near(capacity, entries):
-    """Empty lists for at most `capacity` representatives."""
+def new_near(capacity, entries, each=1):
+    """Empty lists for at most `capacity` representatives, with `each` numbers per neighbour."""
     index = np.zeros(entries, np.uint32)
-    return Near(np.zeros((3, capacity), np.int64), index, np.zeros(entries), np.zeros(2, np.int64))
+    return Near(np.zeros((3, capacity), np.int64), index, np.zeros((entries, each)), np.zeros(2, np.int64))
 
 
-def new_representatives(low, high, merge, limit, cone_reach, bounded, capacity=64):
-    """An empty set, for embeddings in the box [low, high] (d,); `bounded` says whether a grid is possible."""
+def new_representatives(low, high, merge, limit, cone_reach, bounded, own=0, capacity=64):
+    """An empty set, for embeddings in the box [low, high] (d,); `bounded` says whether a grid is possible.
+
+    `own` is the number of columns of local bandwidths, or 0.
+    """
     grid = new_grid(low, high, merge if bounded else math.inf)
     return Representatives(
         float(merge), int(limit), float(cone_reach), grid, np.full(int(grid[CELLS].prod()), -1, np.int64),
-        np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), np.zeros(2, np.int64),
-        new_near(capacity, LEAST), new_near(capacity if cone_reach > 0 else 0, LEAST),
-        np.full(len(low) + 2, -1.0), np.zeros(1), np.zeros(len(low)),
+        np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), np.zeros((capacity, own)),
+        np.zeros(2, np.int64), new_near(capacity, LEAST, max(1, own)),
+        new_near(capacity if cone_reach > 0 else 0, LEAST), np.full(len(low) + 2, -1.0), np.zeros(1),
+        np.zeros(len(low)), np.zeros(capacity, np.int64), np.zeros(capacity),
     )  # fmt: skip
 
 
@@ -159,6 +177,9 @@ def grow_representatives(reps, coming):
     return reps._replace(
         following=lengthen(reps.following, capacity, 0, -1),
         points=lengthen(reps.points, capacity, 0),
+        local=lengthen(reps.local, capacity, 0),
+        around=lengthen(reps.around, capacity, 0),
+        share=lengthen(reps.share, capacity, 0),
         weights=grow_near(reps.weights, capacity, int(reps.number[KNOWN]), coming),
         cones=grow_near(reps.cones, capacity, int(reps.number[KNOWN]), coming) if reps.cone_reach > 0 else reps.cones,
     )
@@ -267,8 +288,8 @@ def list_of(near, u):
 
 
 @inner
-def append_neighbour(near, u, v, amount):
-    """Add `v` to the list of `u`."""
+def append_neighbour(near, u, v):
+    """Add `v` to the list of `u`; return its entry, in which the caller writes the amount."""
     start, degree, space = near.span[START, u], near.span[DEGREE, u], near.span[SPACE, u]
     if degree == space:
         near.span[START, u] = near.used[TAKEN]
@@ -277,30 +298,80 @@ def append_neighbour(near, u, v, amount):
         near.used[LIVE] += near.span[SPACE, u] - space
         for j in range(degree):
             near.index[near.span[START, u] + j] = near.index[start + j]
-            near.amount[near.span[START, u] + j] = near.amount[start + j]
+            for c in range(near.amount.shape[1]):
+                near.amount[near.span[START, u] + j, c] = near.amount[start + j, c]
         start = near.span[START, u]
     near.index[start + degree] = v
-    near.amount[start + degree] = amount
     near.span[DEGREE, u] = degree + 1
+    return start + degree
+
+
+@inner
+def add_weight(reps, settings, u, v, square):
+    """Add `v`, at the squared distance `square`, to the neighbours of `u`, unless it has no weight there."""
+    near, actions = reps.weights, settings.actions
+    if reps.local.shape[1] == 0:
+        if square <= settings.reach * settings.reach:
+            near.amount[append_neighbour(near, u, v), 0] = weight(settings.kernel, square * settings.inverse_sigma2)
+        return
+    least = reps.local[u, 0]
+    for a in range(1, actions):
+        least = min(least, reps.local[u, a])
+    if square * least > CUT * CUT:
+        return
+    j = append_neighbour(near, u, v)
+    for a in range(actions):
+        near.amount[j, a] = local_weight(settings, square * reps.local[u, a])
+
+
+@inner
+def local_weight(settings, z2):
+    """g(z), cut at CUT."""
+    return weight(settings.kernel, z2) if z2 <= CUT * CUT else 0.0
 
 
 @inner
 def meet(reps, settings, u, x):
     """Enter the new representative `u`, at `x`, and its neighbours in each other's lists."""
-    reach = settings.reach * settings.reach
     cone_reach = reps.cone_reach * reps.cone_reach
+    for c in range(reps.local.shape[1]):
+        reps.local[u, c] = settings.inverse_sigma2
     for v in range(u + 1):
         square = square_to(reps, settings.space, v, x)
-        if square <= reach:
-            w = weight(settings.kernel, square * settings.inverse_sigma2)
-            append_neighbour(reps.weights, u, v, w)
-            if v != u:
-                append_neighbour(reps.weights, v, u, w)
+        add_weight(reps, settings, u, v, square)
+        if v != u:
+            add_weight(reps, settings, v, u, square)
         if reps.cone_reach > 0.0 and square <= cone_reach:
-            distance = math.sqrt(square)
-            append_neighbour(reps.cones, u, v, distance)
+            distance, cones = math.sqrt(square), reps.cones
+            cones.amount[append_neighbour(cones, u, v), 0] = distance
             if v != u:
-                append_neighbour(reps.cones, v, u, distance)
+                cones.amount[append_neighbour(cones, v, u), 0] = distance
+
+
+@inner
+def gather(reps, space, x, number):
+    """Find the representatives among the first `number` within BLEND·m of `x`, and their shares; return how many.
+
+    Their shares λ = (1 - ρ/(BLEND·m))² are divided by their sum.
+    """
+    grid, radius = reps.grid, BLEND * reps.merge
+    across, n, total = np.int64(grid[CELLS, 1]), 0, 0.0
+    one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
+    for i in range(cell_on(grid, 0, one - radius), cell_on(grid, 0, one + radius) + 1):
+        for j in range(cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius) + 1):
+            v = reps.head[i * across + j]
+            while v >= 0:
+                if v < number:
+                    square = square_to(reps, space, v, x)
+                    if square < radius * radius:
+                        short = 1.0 - math.sqrt(square) / radius
+                        reps.around[n], reps.share[n] = v, short * short
+                        total += short * short
+                        n += 1
+                v = reps.following[v]
+    for i in range(n):
+        reps.share[i] /= total
+    return n
 
 
 @inner
@@ -312,9 +383,9 @@ def copy_place(reps, u, out):
 
 @compiled
 def fill_lists(reps, settings, near, reach, weigh):
-    """Fill the empty lists `near` with the neighbours within `reach` of each representative; return whether they fit.
+    """Fill the empty lists `near` with the neighbours of each representative; return whether they fit.
 
-    Entries have weights if `weigh`, else distances.
+    If `weigh`, they are `reps.weights`; else entries are the distances of those within `reach`.
     """
     for u in range(reps.number[KNOWN]):
         if near.index.size - near.used[TAKEN] < 4 * reps.number[KNOWN] + 2 * LEAST:
@@ -323,26 +394,25 @@ def fill_lists(reps, settings, near, reach, weigh):
         copy_place(reps, u, x)
         for v in range(reps.number[KNOWN]):
             square = square_to(reps, settings.space, v, x)
-            if square <= reach * reach:
-                amount = math.sqrt(square)
-                if weigh:
-                    amount = weight(settings.kernel, square * settings.inverse_sigma2)
-                append_neighbour(near, u, v, amount)
+            if weigh:
+                add_weight(reps, settings, u, v, square)
+            elif square <= reach * reach:
+                near.amount[append_neighbour(near, u, v), 0] = math.sqrt(square)
     return True
 
 
 def new_lists(reps, settings, reach, weigh):
     """New lists, filled by `fill_lists`."""
-    most = 4 * LEAST * (int(reps.number[KNOWN]) + 1)
+    most, each = 4 * LEAST * (int(reps.number[KNOWN]) + 1), reps.weights.amount.shape[1] if weigh else 1
     while True:
-        near = new_near(reps.following.size, most)
-        if fill_lists(reps, settings, near, float(reach), weigh):
+        near = new_near(reps.following.size, most, each)
+        if fill_lists(reps._replace(weights=near) if weigh else reps, settings, near, float(reach), weigh):
             return near
         most *= 2
 
 
 def reweigh(reps, settings, coming):
-    """The same set with the weights of another bandwidth, and room for `coming` more representatives."""
+    """The same set with the weights of other bandwidths, and room for `coming` more representatives."""
     return grow_representatives(reps._replace(weights=new_lists(reps, settings, settings.reach, True)), coming)
 
 

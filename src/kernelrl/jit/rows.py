@@ -1,11 +1,13 @@
 """Sums of weighted rows, four columns at a time: the inner loop of planning on representative states.
 
     out[u, c:c+4] = Σ_j weights[j] · rows[index[j], c:c+4],   start ≤ j < start + count             (add_rows)
+    out[u, c:c+4] = Σ_j weights[j, c:c+4] · rows[index[j], c:c+4], likewise                          (add_own_rows)
     out[k, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for each k                            (add_rows_to_all)
 
 LLVM does not vectorise a gather of short rows by itself, so the loop is written in LLVM's vector instructions: vectors
-of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle). The second
-form reads a row once for four sums. With the JIT disabled NumPy does the same.
+of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle). In the
+second form each column has a weight of its own. The third reads a row once for four sums. With the JIT disabled NumPy
+does the same.
 """
 
 from llvmlite import ir
@@ -13,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["COLUMNS", "add_rows", "add_rows_to_all", "padded"]
+__all__ = ["COLUMNS", "add_own_rows", "add_rows", "add_rows_to_all", "padded"]
 
 COLUMNS = 4
 SUMS_AT_ONCE = 4
@@ -52,12 +54,16 @@ def new_sums(builder):
     return [cgutils.alloca_once_value(builder, zero) for _ in range(SUMS_AT_ONCE)]
 
 
-def add_product(builder, total, row, weight):
-    """total += weight·row."""
+def four_times(builder, weight):
+    """A vector of four equal weights."""
     none, lane = ir.Constant(vector_type(), ir.Undefined), ir.IntType(32)
     splat = builder.insert_element(none, weight, lane(0))
-    splat = builder.shuffle_vector(splat, none, ir.Constant(ir.VectorType(lane, COLUMNS), None))
-    product = builder.fmul(row, splat, flags=("contract",))
+    return builder.shuffle_vector(splat, none, ir.Constant(ir.VectorType(lane, COLUMNS), None))
+
+
+def add_product(builder, total, row, weights):
+    """total += weights·row."""
+    product = builder.fmul(row, weights, flags=("contract",))
     builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
 
 
@@ -70,9 +76,8 @@ def arrays_of(context, builder, signature, arguments):
     ]
 
 
-@intrinsic
-def _add_rows(typingctx, weights, index, start, count, rows, first, out, u):
-    """The loop over whole steps of SUMS_AT_ONCE."""
+def row_loop(own):
+    """The code of a loop over whole steps of SUMS_AT_ONCE; `own`: each column has a weight of its own."""
 
     def codegen(context, builder, signature, arguments):
         w, i, r, o = arrays_of(context, builder, signature, arguments)
@@ -83,14 +88,31 @@ def _add_rows(typingctx, weights, index, start, count, rows, first, out, u):
                 entry = builder.add(start, builder.add(j, word(lane)))
                 which = builder.zext(builder.load(builder.gep(i.data, [entry])), word)
                 row = load(builder, r.data, builder.add(builder.mul(which, width), first))
-                add_product(builder, total, row, builder.load(builder.gep(w.data, [entry])))
+                if own:
+                    weights = load(builder, w.data, builder.add(builder.mul(entry, width), first))
+                else:
+                    weights = four_times(builder, builder.load(builder.gep(w.data, [entry])))
+                add_product(builder, total, row, weights)
         a, b, c, d = (builder.load(total) for total in sums)
         result = builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
         store(builder, result, o.data, builder.add(builder.mul(u, width), first))
         return context.get_dummy_value()
 
+    return codegen
+
+
+@intrinsic
+def _add_rows(typingctx, weights, index, start, count, rows, first, out, u):
+    """One weight for all columns."""
     integer = types.int64
-    return types.void(weights, index, integer, integer, rows, integer, out, integer), codegen
+    return types.void(weights, index, integer, integer, rows, integer, out, integer), row_loop(False)
+
+
+@intrinsic
+def _add_own_rows(typingctx, weights, index, start, count, rows, first, out, u):
+    """A weight for each column."""
+    integer = types.int64
+    return types.void(weights, index, integer, integer, rows, integer, out, integer), row_loop(True)
 
 
 @intrinsic
@@ -106,7 +128,7 @@ def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, out):
             row = load(builder, r.data, builder.add(builder.mul(which, width), first))
             for lane, total in enumerate(sums):
                 entry = builder.add(builder.mul(j, word(SUMS_AT_ONCE)), word(lane))
-                add_product(builder, total, row, builder.load(builder.gep(w.data, [entry])))
+                add_product(builder, total, row, four_times(builder, builder.load(builder.gep(w.data, [entry]))))
         for lane, total in enumerate(sums):
             store(builder, builder.load(total), o.data, builder.add(builder.mul(word(lane), width), first))
         return context.get_dummy_value()
@@ -128,6 +150,19 @@ def add_rows(weights, index, start, count, rows, first, out, u):
 @overload(add_rows, jit_options={"_nrt": False})
 def _add_rows_compiled(weights, index, start, count, rows, first, out, u):
     return lambda weights, index, start, count, rows, first, out, u: _add_rows(
+        weights, index, start, count, rows, first, out, u
+    )
+
+
+def add_own_rows(weights, index, start, count, rows, first, out, u):
+    """out[u, first:first+4] = Σ weights[j, first:first+4]·rows[index[j], first:first+4], otherwise like `add_rows`."""
+    entries, last = slice(start, start + count), first + COLUMNS
+    out[u, first:last] = (weights[entries, first:last] * rows[index[entries], first:last]).sum(axis=0)
+
+
+@overload(add_own_rows, jit_options={"_nrt": False})
+def _add_own_rows_compiled(weights, index, start, count, rows, first, out, u):
+    return lambda weights, index, start, count, rows, first, out, u: _add_own_rows(
         weights, index, start, count, rows, first, out, u
     )
 

@@ -20,7 +20,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
-from kernelrl.geometry.representatives import KNOWN, find, find_or_add, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, find, find_or_add, gather, list_of, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
 from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
@@ -37,12 +37,14 @@ from kernelrl.stores.merged import (
     capacity_of,
     count_sample,
     estimates_elsewhere,
+    is_local,
     join,
     note_start,
     reading_bias,
+    recount_row,
     smooth_row,
 )
-from kernelrl.stores.samples import has_next, lone_target
+from kernelrl.stores.samples import BLEND, has_next, lone_target
 from kernelrl.stores.transitions import entries_of, pass_back
 
 __all__ = ["GreedyMerged", "new_greedy_merged"]
@@ -104,6 +106,8 @@ def greedy_merged_with_units(values, settings, merged, old, keep):
 def representative_targets(values, settings, merged, u, h, q):
     """Q̃_h(u, ·) of a representative into `q` (A,)."""
     p = pool(settings, h)
+    if is_local(merged):
+        recount_row(settings, merged, p, u)
     smooth_row(merged.reps.weights, u, values.W[h], values.T)
     for a in range(q.size):
         C = merged.C[p, u, a]
@@ -123,9 +127,25 @@ def read_targets(values, settings, merged, x, h, q):
     return u
 
 
+@inner
+def blended_targets(values, settings, merged, x, h, q):
+    """Q̃_h(x, ·) = Σ_u λ_u·Q̃_h(u, ·) over the representatives around `x`; return whether there are any."""
+    reps, each = merged.reps, values.q[: q.size]
+    n = gather(reps, settings.space, x, reps.number[KNOWN])
+    for a in range(q.size):
+        q[a] = 0.0
+    for i in range(n):
+        representative_targets(values, settings, merged, reps.around[i], h, each)
+        for a in range(q.size):
+            q[a] += reps.share[i] * each[a]
+    return n > 0
+
+
 @targets_at.implement(GreedyMerged)
 def greedy_merged_targets(values, settings, store, x, h, q):
-    return read_targets(values, settings, store, x, h, q) >= 0
+    if settings.reading == BLEND and blended_targets(values, settings, store, x, h, q):
+        return False
+    return read_targets(values, settings, store, x, h, q) >= 0 and settings.reading != BLEND
 
 
 @inner
@@ -161,7 +181,7 @@ def lower(values, settings, merged, u, h, value):
     near, L = merged.reps.cones, settings.lipschitz[h]
     start, end = list_of(near, u)
     for j in range(start, end):
-        y, there = near.index[j], value + L * near.amount[j]
+        y, there = near.index[j], value + L * near.amount[j, 0]
         if there < values.V[h, y]:
             set_value(values, settings, merged, y, h, there)
 
@@ -203,6 +223,12 @@ def greedy_merged_learn(values, settings, store, x, action, reward, y, h, termin
 
 @value_at.implement(GreedyMerged)
 def greedy_merged_value(values, settings, store, x, h):
+    if settings.reading == BLEND:
+        n, value = gather(store.reps, settings.space, x, store.reps.number[KNOWN]), 0.0
+        for i in range(n):
+            value += store.reps.share[i] * values.V[h, store.reps.around[i]]
+        if n > 0:
+            return value
     u = find(store.reps, settings.space, x)
     if u >= 0:
         return min(np.float64(settings.horizon - h), values.V[h, u] + reading_bias(settings, store, u, x, h))
@@ -211,6 +237,8 @@ def greedy_merged_value(values, settings, store, x, h):
 
 @q_at.implement(GreedyMerged)
 def greedy_merged_q(plan, settings, store, side, x, h, q):
+    if settings.reading == BLEND and blended_targets(plan, settings, store, x, h, q):
+        return
     u = read_targets(plan, settings, store, x, h, q)
     for a in range(q.size):
         q[a] += reading_bias(settings, store, u, x, h)
@@ -222,6 +250,8 @@ def counts_of(values, settings, merged, x, h, out):
     u = find(merged.reps, settings.space, x)
     if u < 0:
         estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
+    elif is_local(merged):
+        recount_row(settings, merged, pool(settings, h), u)
     for a in range(out.size):
         out[a] = merged.sums[SUM_C, a] if u < 0 else merged.C[pool(settings, h), u, a]
     return u

@@ -1,6 +1,39 @@
-"""When an algorithm plans: before each episode, also after each step, or when the data of a pair have doubled."""
+"""When an algorithm plans.
 
-__all__ = ["DOUBLING", "EACH_EPISODE", "EACH_STEP", "REPLAN"]
+"episode"    before each episode
+"step"       also after each step
+"doubling"   when the data of a pair have doubled
+a number f   before an episode, when the number of episodes has grown by the factor f since the last plan
+"auto"       1.005: before each of the first 400 episodes, then less often
+"""
 
-REPLAN = ("episode", "step", "doubling")  # as users write it; compiled code compares the numbers below
-EACH_EPISODE, EACH_STEP, DOUBLING = range(len(REPLAN))
+from __future__ import annotations
+
+from typing import Any
+
+from kernelrl.arguments import one_of, positive
+
+__all__ = ["DOUBLING", "EACH_EPISODE", "EACH_STEP", "GROWING", "REPLAN", "check_replan", "replan_code"]
+
+REPLAN = ("episode", "step", "doubling")  # compiled code compares the numbers below
+EACH_EPISODE, EACH_STEP, DOUBLING, GROWING = range(len(REPLAN) + 1)
+AUTO = 1.005
+
+
+def check_replan(replan: Any) -> str | float:
+    """The argument in its one form, or an error that names it."""
+    if isinstance(replan, str):
+        return one_of("replan", replan, (*REPLAN, "auto"))
+    if isinstance(replan, bool):
+        raise ValueError(f"replan must be one of {', '.join(REPLAN)}, auto, or a number above 1, got {replan!r}")
+    factor = positive("replan", replan)
+    if factor <= 1.0:
+        raise ValueError(f"replan: a number is the factor by which episodes grow, so it is above 1; got {replan!r}")
+    return factor
+
+
+def replan_code(replan: str | float) -> tuple[int, float]:
+    """The code, and the factor of GROWING."""
+    if isinstance(replan, str) and replan != "auto":
+        return REPLAN.index(replan), 1.0
+    return GROWING, AUTO if isinstance(replan, str) else replan

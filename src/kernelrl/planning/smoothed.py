@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
-from kernelrl.geometry.representatives import KNOWN, copy_place, find, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, square_to
 from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows
 from kernelrl.jit.rows import COLUMNS
@@ -47,7 +47,11 @@ from kernelrl.stores.merged import (
     count_waiting,
     estimates_elsewhere,
     has_doubled_at,
+    is_local,
+    recount_row,
+    smooth_row,
 )
+from kernelrl.stores.samples import BLEND
 from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
 
 __all__ = ["PLANNED", "Smoothed", "new_smoothed"]
@@ -82,29 +86,37 @@ def new_smoothed(settings, merged):
 
 @complete_plan.implement_plain(Smoothed)
 def complete_smoothed(plan, settings, merged):
-    reps, (U, columns) = merged.reps, plan.W.shape[1:]
-    groups = grow_groups(new_groups(U, columns), U, reps.weights, int(reps.number[KNOWN]), 2 * settings.horizon)
+    U, columns = plan.W.shape[1:]
+    groups = grown_groups(plan._replace(groups=new_groups(U, columns)), settings, merged)
     flat = grow_flat(new_flat(), U, merged.transitions) if settings.stationary else new_flat()
     return plan._replace(groups=groups, flat=flat), merged
+
+
+def grown_groups(plan, settings, merged):
+    """The plan's groups with room for one more episode; local weights do without."""
+    if merged.reps.local.shape[1] > 0:
+        return plan.groups
+    near, number = merged.reps.weights, int(merged.reps.number[KNOWN])
+    return grow_groups(plan.groups, capacity_of(merged.reps), near, number, 2 * settings.horizon)
 
 
 @plan_room.implement(Smoothed)
 def smoothed_room(plan, settings, store):
     H = settings.horizon
     entries = store.transitions.pair.size if settings.stationary else 0
-    if plan.groups.member.shape[0] < store.reps.following.size or plan.flat.pair.size < entries:
+    if plan.V.shape[1] < store.reps.following.size or plan.flat.pair.size < entries:
         return False
-    return group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H) and has_room_for(
-        store, settings, H
-    )
+    if not is_local(store) and not group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H):
+        return False
+    return has_room_for(store, settings, H)
 
 
 @grown.implement_plain(Smoothed)
 def grow_smoothed(plan, settings, merged):
-    H, merged = settings.horizon, grown_for(merged, settings, settings.horizon)
+    merged = grown_for(merged, settings, settings.horizon)
     U = capacity_of(merged.reps)
     plan = plan._replace(
-        groups=grow_groups(plan.groups, U, merged.reps.weights, int(merged.reps.number[KNOWN]), 2 * H),
+        groups=grown_groups(plan, settings, merged),
         flat=grow_flat(plan.flat, U, merged.transitions) if settings.stationary else plan.flat,
         W=lengthen(plan.W, U, 1),
         Q=lengthen(plan.Q, U, 1),
@@ -135,7 +147,12 @@ def renew_smoothed(plan, settings, store):
 def prepare_smoothed(plan, settings, store):
     U = store.reps.number[KNOWN]
     plan.clock[PLANNED] = U
-    renew_groups(plan.groups, store.reps.weights, U, settings.inverse_sigma2)
+    if is_local(store):
+        for p in range(store.C.shape[0]):
+            for u in range(U):
+                recount_row(settings, store, p, u)
+    else:
+        renew_groups(plan.groups, store.reps.weights, U, settings.inverse_sigma2)
     if settings.stationary:
         flatten(store.transitions, 0, U, plan.flat)
 
@@ -168,7 +185,11 @@ def smoothed_targets(plan, settings, store, side, h):
     after_samples(settings, store, h, W)
     if h + 1 < settings.horizon:
         look_up(plan, settings, store, h, W)
-    smooth(plan.groups, plan.W[h], plan.T)
+    if is_local(store):
+        for u in range(U):
+            smooth_row(store.reps.weights, u, plan.W[h], plan.T)
+    else:
+        smooth(plan.groups, plan.W[h], plan.T)
     targets(side, settings.bonus, h, plan.T, store.C[p], plan.inverse, store.moments[:, p], plan.Q[h], U)
 
 
@@ -208,7 +229,7 @@ def interpolated_values(plan, settings, merged, side, h):
             q[a] = no_cone(side)
         start, end = list_of(near, u)
         for j in range(start, end):
-            v, rise = near.index[j], L * near.amount[j]
+            v, rise = near.index[j], L * near.amount[j, 0]
             if v < U:
                 for a in range(q.size):
                     if N[v, a] > 0.0:
@@ -246,12 +267,27 @@ def smoothed_q(plan, settings, store, side, x, h, q):
     if interpolates(side, settings):
         interpolated_q(plan, settings, store, side, x, h, q)
         return
+    if settings.reading == BLEND and blended_q(plan, settings, store, x, h, q):
+        return
     u, sums = find_counts(plan, settings, store, x, h), store.sums
     for a in range(q.size):
         if u >= 0:
             q[a] = plan.Q[h, u, a]
         else:
             q[a] = target(side, settings.bonus, h, sums[SUM_T, a], sums[SUM_C, a], sums[SUM_D, a], sums[SUM_W2, a])
+
+
+@inner
+def blended_q(plan, settings, merged, x, h, q):
+    """Q_h(x, ·) = Σ_u λ_u·Q_h(u, ·) over the planned representatives around `x`; return whether there are any."""
+    reps = merged.reps
+    n = gather(reps, settings.space, x, plan.clock[PLANNED])
+    for a in range(q.size):
+        q[a] = 0.0
+    for i in range(n):
+        for a in range(q.size):
+            q[a] += reps.share[i] * plan.Q[h, reps.around[i], a]
+    return n > 0
 
 
 @inner

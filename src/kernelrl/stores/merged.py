@@ -12,6 +12,13 @@ new representative uses all earlier samples at once, and a new bandwidth loses n
 Added transitions wait until `count_waiting`, so that between two plans everything stays as in the last one. Their
 states become representatives at once.
 
+With local bandwidths (`krl.schedules.Local`) w(u,v) is a weight w(u,a,v) = g(ρ(u,v)/σ(u,a)) for each action, cut at
+CUT·σ(u,a), where, with the mean n̄ of n over the pools of data,
+
+    C_0(u, a) = Σ_v g(ρ(u,v)/σ_0)·n̄(v,a)   over ρ(u,v) ≤ CUT·σ_0,    σ(u, a) = max(σ_min, σ_0·(1 + C_0(u,a))^-exponent)
+
+is renewed now and then; a new representative begins with σ_0.
+
 Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these.
 
 `columns` is the number of actions rounded up to whole vectors.
@@ -26,6 +33,7 @@ from kernelrl.bonuses.interface import count, value
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.representatives import (
+    CUT,
     DEGREE,
     KNOWN,
     START,
@@ -34,6 +42,7 @@ from kernelrl.geometry.representatives import (
     find_or_add,
     grow_representatives,
     list_of,
+    local_weight,
     new_representatives,
     representative_room,
     reweigh,
@@ -41,7 +50,7 @@ from kernelrl.geometry.representatives import (
 )
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
-from kernelrl.jit.rows import COLUMNS, add_rows, padded
+from kernelrl.jit.rows import COLUMNS, add_own_rows, add_rows, padded
 from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in, start_states
 from kernelrl.stores.samples import STARTS, has_next
 from kernelrl.stores.transitions import (
@@ -68,11 +77,14 @@ __all__ = [
     "count_waiting",
     "estimates_elsewhere",
     "has_doubled_at",
+    "is_local",
     "join",
     "new_merged",
     "note_start",
     "reading_bias",
     "rebandwidth",
+    "recount_row",
+    "renew_local",
     "smooth_row",
 ]
 
@@ -121,10 +133,14 @@ def check_merged(where, merged):
     require(left >= waiting, f"{where}transitions.chain", f"there is no room for the {waiting} samples that wait")
 
 
-def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments):
-    """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them."""
-    reps = new_representatives(low, high, merge, limit, cone_reach, bounded)
-    H, U, columns = settings.horizon, capacity_of(reps), padded(settings.actions)
+def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, local=False):
+    """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them.
+
+    `local`: whether each representative and action has a bandwidth of its own.
+    """
+    columns = padded(settings.actions)
+    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, columns if local else 0)
+    H, U = settings.horizon, capacity_of(reps)
     pools = 1 if settings.stationary else H
     check_memory((pools, U, columns))
     return Merged(
@@ -200,6 +216,8 @@ def note_start(merged, u):
 def join(settings, merged, u):
     """Compute C of representative `u`, the first that has not joined, from the samples counted so far."""
     merged.clock[JOINED] = u + 1
+    if is_local(merged):
+        return  # `recount_row` computes it where it is needed
     near = merged.reps.weights
     columns = merged.C.shape[2]
     start, end = list_of(near, u)
@@ -207,7 +225,7 @@ def join(settings, merged, u):
         for c in range(columns):
             merged.C[p, u, c] = settings.beta
         for j in range(start, end):
-            v, w = near.index[j], near.amount[j]
+            v, w = near.index[j], near.amount[j, 0]
             for c in range(columns):
                 merged.C[p, u, c] += w * merged.N[p, v, c]
     if merged.moments.shape[0] > 0:
@@ -227,7 +245,7 @@ def join_moments(settings, merged, u):
     near, moments = merged.reps.weights, merged.moments
     start, end = list_of(near, u)
     for j in range(start, end):
-        v, w = near.index[j], near.amount[j]
+        v, w = near.index[j], near.amount[j, 0]
         rho = distance_between(settings, merged.reps, u, v)
         for p in range(moments.shape[1]):
             for c in range(moments.shape[3]):
@@ -236,12 +254,12 @@ def join_moments(settings, merged, u):
 
 
 @inner
-def put_weights(merged, u):
+def put_weights(merged, u, column):
     """Write the weights of the neighbours of `u` into `of`; `clear_weights` removes them."""
     near = merged.reps.weights
     start, end = list_of(near, u)
     for j in range(start, end):
-        merged.of[near.index[j]] = near.amount[j]
+        merged.of[near.index[j]] = near.amount[j, column]
 
 
 @inner
@@ -289,12 +307,12 @@ def count_waiting(settings, merged):
 def has_doubled_at(settings, merged, h, a):
     """Whether the samples that wait double C of action `a` at the representative of the last one, or more."""
     near, p, waiting = merged.reps.weights, pool(settings, h), merged.waiting
-    u, C = waiting[STATE, merged.clock[WAITING] - 1], settings.beta
+    u, C, column = waiting[STATE, merged.clock[WAITING] - 1], settings.beta, a if is_local(merged) else 0
     start, end = list_of(near, u)
     for j in range(start, end):
-        C += near.amount[j] * merged.N[p, near.index[j], a]
+        C += near.amount[j, column] * merged.N[p, near.index[j], a]
     now = C
-    put_weights(merged, u)
+    put_weights(merged, u, column)
     for t in range(merged.clock[WAITING]):
         if waiting[ACTION, t] == a and pool(settings, waiting[STEP, t]) == p:
             now += merged.of[waiting[STATE, t]]
@@ -312,13 +330,13 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     merged.rewards[p, v, a] += reward
     if terminated:
         merged.ended[p, v, a] += 1.0
-    start, end = list_of(near, v)
+    start, end = list_of(near, v) if not is_local(merged) else (0, 0)
     for j in range(start, end):
         u = near.index[j]
         if u < joined:
-            merged.C[p, u, a] += near.amount[j]
+            merged.C[p, u, a] += near.amount[j, 0]
             if merged.moments.shape[0] > 0:
-                w, rho = near.amount[j], distance_between(settings, merged.reps, v, u)
+                w, rho = near.amount[j, 0], distance_between(settings, merged.reps, v, u)
                 merged.moments[0, p, u, a] += w * rho
                 merged.moments[1, p, u, a] += w * w
     count(settings.bonus, h)
@@ -356,11 +374,60 @@ def reading_bias(settings, merged, u, x, h):
 
 
 @inner
+def is_local(merged):
+    """Whether each representative and action has a bandwidth of its own."""
+    return merged.reps.local.shape[1] > 0
+
+
+@inner
 def smooth_row(near, u, W, T):
     """T[u] = Σ_v w(u,v)·W[v]; both are (U, columns)."""
     start, count = near.span[START, u], near.span[DEGREE, u]
     for first in range(0, W.shape[1], COLUMNS):
-        add_rows(near.amount, near.index, start, count, W, first, T, u)
+        if near.amount.shape[1] == 1:
+            add_rows(near.amount, near.index, start, count, W, first, T, u)
+        else:
+            add_own_rows(near.amount, near.index, start, count, W, first, T, u)
+
+
+@inner
+def recount_row(settings, merged, p, u):
+    """C of representative `u` from the raw counts."""
+    smooth_row(merged.reps.weights, u, merged.N[p], merged.C[p])
+    for c in range(merged.C.shape[2]):
+        merged.C[p, u, c] += settings.beta
+
+
+@inner
+def own_scales(settings, merged, x, U, out):
+    """Write 1/σ(x, ·)² into `out` (columns,), from the first `U` representatives."""
+    reps, pools = merged.reps, merged.N.shape[0]
+    for a in range(settings.actions):
+        out[a] = 0.0
+    for v in range(U):
+        z2 = square_to(reps, settings.space, v, x) * settings.inverse_sigma2
+        if z2 <= CUT * CUT:
+            w = weight(settings.kernel, z2) / pools
+            for p in range(pools):
+                for a in range(settings.actions):
+                    out[a] += w * merged.N[p, v, a]
+    least = math.inf
+    for a in range(settings.actions):
+        least = min(least, out[a])
+    for a in range(settings.actions):
+        count = least if settings.by_state else out[a]
+        narrowed = settings.inverse_sigma2 * (1.0 + count) ** (2.0 * settings.exponent)
+        out[a] = min(narrowed, 1.0 / (settings.least_sigma * settings.least_sigma))
+
+
+@compiled
+def renew_scales(settings, merged):
+    """Renew the local bandwidths from all counts; the lists of neighbours have to follow."""
+    count_waiting(settings, merged)
+    reps = merged.reps
+    for u in range(reps.number[KNOWN]):
+        copy_place(reps, u, reps.here)
+        own_scales(settings, merged, reps.here, reps.number[KNOWN], reps.local[u])
 
 
 @inner
@@ -370,6 +437,9 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
     sums, reps = merged.sums, merged.reps
     for c in range(columns):
         sums[SUM_C, c], sums[SUM_T, c], sums[SUM_D, c], sums[SUM_W2, c] = settings.beta, 0.0, 0.0, 0.0
+    if is_local(merged):
+        local_estimates(settings, merged, h, x, W, U)
+        return
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
         if square <= settings.reach * settings.reach:
@@ -382,15 +452,28 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
                     sums[SUM_W2, c] += w * w * merged.N[p, v, c]
 
 
+@inner
+def local_estimates(settings, merged, h, x, W, U):
+    """`estimates_elsewhere` with the bandwidths of `x` itself; `sums` has been reset."""
+    p, sums, reps, scales = pool(settings, h), merged.sums, merged.reps, merged.sums[SUM_D]
+    own_scales(settings, merged, x, U, scales)
+    for v in range(U):
+        square = square_to(reps, settings.space, v, x)
+        if square * settings.inverse_sigma2 <= CUT * CUT:
+            for a in range(settings.actions):
+                w = local_weight(settings, square * scales[a])
+                sums[SUM_C, a] += w * merged.N[p, v, a]
+                sums[SUM_T, a] += w * W[v, a]
+    for a in range(settings.actions):
+        scales[a] = 0.0
+
+
 @compiled
 def recount(settings, merged):
     """Compute C, and Σwρ and Σw² where they are kept, again from the raw counts."""
-    near = merged.reps.weights
     for p in range(merged.C.shape[0]):
         for u in range(merged.clock[JOINED]):
-            smooth_row(near, u, merged.N[p], merged.C[p])
-            for c in range(merged.C.shape[2]):
-                merged.C[p, u, c] += settings.beta
+            recount_row(settings, merged, p, u)
     if merged.moments.shape[0] > 0:
         for u in range(merged.clock[JOINED]):
             merged.moments[:, :, u] = 0.0
@@ -402,3 +485,9 @@ def rebandwidth(settings, merged, samples):
     merged = merged._replace(reps=reweigh(merged.reps, settings, 2 * samples))
     recount(settings, merged)
     return merged
+
+
+def renew_local(settings, merged, samples):
+    """The same data with new local bandwidths."""
+    renew_scales(settings, merged)
+    return rebandwidth(settings, merged, samples)

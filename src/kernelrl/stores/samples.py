@@ -22,8 +22,10 @@ from kernelrl.stores.units import Units, after_end, mapped
 
 __all__ = [
     "ACTION",
+    "BLEND",
     "FROM",
     "LOGGED",
+    "NEAREST",
     "STARTS",
     "STEP",
     "TERMINATED",
@@ -34,6 +36,7 @@ __all__ = [
     "cell_widths",
     "embedded_box",
     "has_next",
+    "implement_log_verbs",
     "lone_target",
     "new_samples",
     "row",
@@ -42,6 +45,7 @@ __all__ = [
 FROM, TO = range(2)  # of `states`
 STEP, ACTION, TERMINATED = range(3)  # of `labels`
 LOGGED = 0  # of `number`
+NEAREST, BLEND = range(2)  # `reading`: values at a state are those of its representative, or a mean of those around it
 STARTS = 32  # number of start states that are of interest
 
 
@@ -57,6 +61,13 @@ class Settings(NamedTuple):
     interpolate: bool
     lipschitz: np.ndarray  # (H,) L_h
     replan: int
+    growth: float  # with GROWING, the factor by which episodes grow between plans
+    ready: bool  # data count; before, they are only logged, and actions are random
+    logs: bool  # raw transitions are kept, too
+    reading: int  # NEAREST or BLEND
+    least_sigma: float  # σ_min of local bandwidths
+    exponent: float  # by which they fall with the count
+    by_state: bool  # one bandwidth for all actions
     promises: bool  # with this bonus values are upper bounds with high probability
     kernel: Any  # see `kernelrl.geometry.kernels`
     bonus: Any  # see `kernelrl.bonuses.interface`
@@ -75,6 +86,60 @@ class Settings(NamedTuple):
         )
 
 
+def has_room_for_samples(store, settings, samples):
+    return store.reward.size - store.number[LOGGED] >= samples
+
+
+def grown_samples(store, settings, samples):
+    if store.reward.size - store.number[LOGGED] >= samples:
+        return store
+    capacity = more(max(store.reward.size, int(store.number[LOGGED]) + samples))
+    return store._replace(
+        states=lengthen(store.states, capacity, 1),
+        labels=lengthen(store.labels, capacity, 1),
+        reward=lengthen(store.reward, capacity, 0),
+    )
+
+
+def samples_logged(store):
+    return store.number[LOGGED]
+
+
+def sample_has_ended(store):
+    return bool(store.labels[TERMINATED, : store.number[LOGGED]].any())
+
+
+def logged_starts(store):
+    first = np.flatnonzero(store.labels[STEP, : store.number[LOGGED]] == 0)
+    return store.states[FROM, first[-STARTS:]]
+
+
+def add_sample(store, settings, x, action, reward, y, h, terminated):
+    t = store.number[LOGGED]
+    for j in range(x.size):
+        store.states[FROM, t, j] = x[j]
+        store.states[TO, t, j] = y[j]
+    store.labels[STEP, t] = h
+    store.labels[ACTION, t] = action
+    store.labels[TERMINATED, t] = terminated
+    store.reward[t] = reward
+    store.number[LOGGED] = t + 1
+    return False
+
+
+def implement_log_verbs(cls):
+    """Implement the verbs of stores for a class with the fields of `Samples`."""
+    add.implement(cls)(add_sample)
+    has_room_for.implement(cls)(has_room_for_samples)
+    grown_for.implement_plain(cls)(grown_samples)
+    samples_in.implement(cls)(samples_logged)
+    samples_in.implement_plain(cls)(samples_logged)
+    has_ended.implement_plain(cls)(sample_has_ended)
+    start_states.implement_plain(cls)(logged_starts)
+    return cls
+
+
+@implement_log_verbs
 class Samples(NamedTuple):
     """All transitions in order of arrival."""
 
@@ -90,40 +155,6 @@ def new_samples(d, capacity):
     check_memory((2, capacity, max(d, 2)))
     labels = np.zeros((3, capacity), np.int64)
     return Samples(np.zeros((2, capacity, d)), labels, np.zeros(capacity), np.zeros(1, np.int64))
-
-
-@has_room_for.implement(Samples)
-def has_room_for_samples(store, settings, samples):
-    return store.reward.size - store.number[LOGGED] >= samples
-
-
-@grown_for.implement_plain(Samples)
-def grown_samples(store, settings, samples):
-    if store.reward.size - store.number[LOGGED] >= samples:
-        return store
-    capacity = more(max(store.reward.size, int(store.number[LOGGED]) + samples))
-    return store._replace(
-        states=lengthen(store.states, capacity, 1),
-        labels=lengthen(store.labels, capacity, 1),
-        reward=lengthen(store.reward, capacity, 0),
-    )
-
-
-@samples_in.implement_plain(Samples)
-@samples_in.implement(Samples)
-def samples_logged(store):
-    return store.number[LOGGED]
-
-
-@has_ended.implement_plain(Samples)
-def sample_has_ended(store):
-    return bool(store.labels[TERMINATED, : store.number[LOGGED]].any())
-
-
-@start_states.implement_plain(Samples)
-def logged_starts(store):
-    first = np.flatnonzero(store.labels[STEP, : store.number[LOGGED]] == 0)
-    return store.states[FROM, first[-STARTS:]]
 
 
 def embedded_box(space, low, high):
@@ -153,20 +184,6 @@ def cell_widths(settings, bounded):
         return weights, weights
     caps = settings.horizon - np.arange(settings.horizon)
     return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
-
-
-@add.implement(Samples)
-def add_sample(store, settings, x, action, reward, y, h, terminated):
-    t = store.number[LOGGED]
-    for j in range(x.size):
-        store.states[FROM, t, j] = x[j]
-        store.states[TO, t, j] = y[j]
-    store.labels[STEP, t] = h
-    store.labels[ACTION, t] = action
-    store.labels[TERMINATED, t] = terminated
-    store.reward[t] = reward
-    store.number[LOGGED] = t + 1
-    return False
 
 
 @inner

@@ -1,0 +1,144 @@
+"""Automatic settings: the scale of each coordinate, the merge distance and the bandwidths, from the data that are seen.
+
+Actions are random until the end of the episode in which RANDOM_STEPS steps are reached. From then on, each time the
+number of episodes has grown by a fifth,
+
+    width_j = the width of the box, or of what was seen where the box is unbounded
+    s_j     = the root mean square of the steps in coordinate j, at least LEAST·width_j and at most MOST·width_j
+    unit    = √max(1, d/2)
+    m       = MERGE·unit·g        merge distance of representative states
+    σ_min   = NARROW·unit·g,   σ_0 = WIDE·unit·max(1, g)        of `krl.schedules.Local`
+
+in coordinates x_j/s_j, where the grain g is 1 at first. It becomes FINER times smaller when there are REFINE steps for
+each representative and action, and COARSER times larger when there are more representatives than a plan can afford
+(`max_representatives`, by default LIMIT). When g or any s_j (by more than a quarter) changes, the representatives are
+made again from the raw transitions, which are kept for this purpose.
+
+A metric that is given is taken as it is. Then one length s takes the place of the s_j, the root mean square of the
+steps in this metric divided by √d.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.geometry.metrics import Lp
+from kernelrl.stores.log import Log, steps_in
+from kernelrl.stores.samples import FROM, LOGGED, TO
+
+__all__ = ["Automatic", "Smoothing", "next_renewal"]
+
+Floats = npt.NDArray[np.float64]
+RANDOM_STEPS = 100
+MERGE, WIDE, NARROW, EXPONENT = 0.42, 0.70, 0.17, 0.25
+LEAST, MOST, MOVED = 0.03, 0.10, math.log(1.25)
+UNBOUNDED = 1e5  # a box as wide as this is treated as unbounded
+LIMIT, COARSER = 3000, 1.15
+REFINE, FINER, FINEST = 6.0, 0.8, 0.25
+FULL = 0.9  # of the limit may be taken after a change
+
+
+class Smoothing(NamedTuple):
+    """The metric, bandwidths and merge distance in use."""
+
+    metric: Any
+    start: float  # σ, or σ_0 of local bandwidths
+    least: float  # σ_min of local bandwidths
+    exponent: float
+    by_state: bool
+    local: bool  # whether each representative and action has its own bandwidth
+    merge: float | None  # None: every sample is kept
+    limit: int | None  # on the number of representatives, beyond which states are merged at any distance
+    ready: bool  # False while actions are random
+
+
+def next_renewal(k: int) -> int:
+    """The number of episodes at which settings are looked at again after they were at `k`."""
+    return max(k + 1, int(1.2 * k))
+
+
+class Automatic:
+    """The rule, and what it has chosen so far."""
+
+    def __init__(self, metric: Any, merge: float | None, limit: int | None) -> None:
+        """`metric` and `merge` are None unless they are given; `limit` is `max_representatives`."""
+        self.metric, self.merge, self.limit = metric, merge, limit or LIMIT
+        self.scale: Floats | None = None  # s_j (d,), or s (1,)
+        self.grain, self.due = 1.0, 0
+
+    def smoothing(self, d: int) -> Smoothing:
+        """What is in use now, for states of `d` coordinates."""
+        unit, g = math.sqrt(max(1.0, d / 2.0)), self.grain
+        metric, length, ready = self.metric, 1.0, self.scale is not None
+        if metric is None:
+            metric = Lp(2.0, tuple(np.ones(d) if self.scale is None else self.scale))
+        elif self.scale is not None:
+            length = float(self.scale[0])
+        start, least = WIDE * unit * max(1.0, g) * length, NARROW * unit * g * length
+        merge = MERGE * unit * g * length if self.merge is None else self.merge
+        return Smoothing(metric, start, min(least, start), EXPONENT, False, True, merge, None, ready)
+
+    def look(self, log: Log, low: Floats, high: Floats, representatives: int, actions: int) -> bool:
+        """Look at all data; return whether the representatives have to be made again."""
+        scale = self._scale(log, low, high)
+        if self.scale is None or np.abs(np.log(scale / self.scale)).max() > MOVED:
+            self.scale = scale
+            return True
+        enough = log.number[LOGGED] > REFINE * representatives * actions
+        fits = representatives * FINER ** -len(low) < 0.8 * self.limit
+        if self.merge is None and enough and fits and self.grain > FINEST:
+            self.grain *= FINER
+            return True
+        return False
+
+    def coarsen(self) -> None:
+        """Choose a larger grain."""
+        self.grain *= COARSER
+
+    @property
+    def most(self) -> int:
+        """How many representatives there may be after a change; a given merge distance knows no limit."""
+        return int(FULL * self.limit) if self.merge is None else np.iinfo(np.int64).max
+
+    def _scale(self, log: Log, low: Floats, high: Floats) -> Floats:
+        """s_j, or s."""
+        n, d = int(log.number[LOGGED]), len(low)
+        if self.metric is None:
+            x, y = log.states[FROM, :n], log.states[TO, :n]
+            step = np.sqrt(np.mean((y - x) ** 2, axis=0))
+            seen = np.maximum(x, y).max(axis=0) - np.minimum(x, y).min(axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                width = high - low
+            width = np.where(width < UNBOUNDED, width, np.where(seen > 0.0, seen, 1.0))
+        else:
+            squares, lowest, highest = steps_in(log, self.metric.space(low, high))
+            step = np.sqrt(np.mean(squares, keepdims=True) / d)
+            seen = np.linalg.norm(highest - lowest) / math.sqrt(d)
+            width = np.array([seen if seen > 0.0 else 1.0])
+        width = np.where(width > 0.0, width, 1.0)
+        scale: Floats = np.clip(step, LEAST * width, MOST * width)
+        return scale
+
+    # ------------------------------------------------------------------------------------------------------ in a file
+
+    def to_store(self) -> dict[str, Any]:
+        """The state, as JSON."""
+        return {"scale": None if self.scale is None else self.scale.tolist(), "grain": self.grain, "due": self.due}
+
+    def restore(self, stored: Any, d: int) -> None:
+        """Restore what `to_store` gave."""
+        if not isinstance(stored, dict) or set(stored) != {"scale", "grain", "due"}:
+            raise ValueError(f"started: automatic must have scale, grain and due, got {stored!r:.200}")
+        scale, grain, due = stored["scale"], stored["grain"], stored["due"]
+        numbers = scale is None or (
+            isinstance(scale, list)
+            and len(scale) == (d if self.metric is None else 1)
+            and all(type(s) is float and 1e-100 <= s <= 1e100 for s in scale)
+        )
+        if not (numbers and type(grain) is float and 1e-3 <= grain <= 1e6 and type(due) is int and 0 <= due <= 2**53):
+            raise ValueError(f"started: automatic is {stored!r:.200}, which cannot be")
+        self.scale, self.grain, self.due = None if scale is None else np.array(scale), grain, due
