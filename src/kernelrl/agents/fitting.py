@@ -138,7 +138,7 @@ def fit(
             if recovery is not None:
                 recovery.learnt(seconds)
             if loop.compiled:
-                size = next_size(size, seconds)
+                size = next_size(max(1, played), seconds)
             bar.update(done)
     agent.recovery = recovery if recovery is not None and recovery.worth_keeping else None
     return history(interrupted=done < episodes and interrupts.asked)
@@ -172,7 +172,7 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How many episodes to run next, for about BLOCK_SECONDS."""
+    """How many episodes to run next, for about BLOCK_SECONDS, when `size` of them took `seconds`."""
     return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))
 
 
