@@ -89,6 +89,7 @@ class Pair:
         bounds=BOX,
         merge: float | None = None,
         most: int | None = None,
+        reading: str = "nearest",
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -109,6 +110,7 @@ class Pair:
             "max_representatives": most,
             "horizon": H,
             "reward_range": reward_range,
+            "reading": reading,
             **others,
         }
         L = lipschitz_constants(lipschitz, H)
