@@ -18,7 +18,7 @@ from kernelrl.console import track
 from kernelrl.episodes import verbs
 from kernelrl.geometry.representatives import KNOWN, relist_cones
 from kernelrl.planning.full import InPieces, new_full
-from kernelrl.planning.interface import Planned, complete_plan, for_settings
+from kernelrl.planning.interface import Planned, complete_plan, for_settings, for_weights
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import samples_in
@@ -129,8 +129,8 @@ class AtRepresentatives:
         """The model with local bandwidths renewed from all data."""
         settings = model.settings
         store = renew_local(settings, model.store, settings.horizon)
-        plan = for_settings(model.plan, settings, lambda: self.new_plan(settings, store))
-        return with_room(model._replace(store=store, plan=plan))
+        model = with_room(model._replace(store=store))
+        return model._replace(plan=for_weights(model.plan, settings, model.store))
 
     def planned(self, model: Any, side: Any, what: str) -> Planned:
         """A plan of all data on that side."""

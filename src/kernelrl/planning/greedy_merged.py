@@ -11,6 +11,9 @@ W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y) is kept up to date: a new samp
 pair, and when V_{h+1}(y) falls, so does W_h of the pairs that led to y. So one step costs one sum over the neighbours
 of u.
 
+When local bandwidths are renewed, values computed with the old ones say little, and may be too low. So all values begin
+again from a full plan, that of Kernel-UCBVI (`kernelrl.planning.smoothed`), and fall from there.
+
 V_h is L_h-Lipschitz on representatives, so its value at any other state is the lowest of V_h(u) + L_h·ρ(·, u).
 """
 
@@ -24,8 +27,19 @@ from kernelrl.geometry.representatives import KNOWN, find, find_or_add, gather, 
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
 from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
-from kernelrl.planning.interface import bonuses_at, check_plan, counts_at, grown, plan_room, q_at
+from kernelrl.planning.interface import (
+    bonuses_at,
+    check_plan,
+    complete_plan,
+    counts_at,
+    for_weights,
+    grown,
+    plan_room,
+    q_at,
+)
+from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.sides import UPPER, target
+from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import grown_for, has_room_for, pool
 from kernelrl.stores.merged import (
     JOINED,
@@ -74,7 +88,7 @@ def check_greedy_merged(values, settings, merged, where):
 
 @plan_room.implement(GreedyMerged)
 def greedy_merged_room(plan, settings, store):
-    return has_room_for(store, settings, settings.horizon)
+    return plan.V.shape[1] == store.of.size and has_room_for(store, settings, settings.horizon)
 
 
 @grown.implement_plain(GreedyMerged)
@@ -87,10 +101,22 @@ def grow_greedy_merged(values, settings, merged):
 
 @with_units.implement_plain(GreedyMerged)
 def greedy_merged_with_units(values, settings, merged, old, keep):
-    H, units = settings.horizon, settings.units
-    left = np.arange(H, 0, -1.0)[:, None]
-    V = left - keep * (left - values.V)
-    W = np.zeros_like(values.W)
+    left = np.arange(settings.horizon, 0, -1.0)[:, None]
+    return with_values(values, settings, merged, left - keep * (left - values.V))
+
+
+@for_weights.implement_plain(GreedyMerged)
+def greedy_merged_for_weights(values, settings, merged):
+    plan, merged = complete_plan(new_smoothed(settings, merged), settings, merged)
+    V = plan_merged(plan, settings, merged, UPPER).plan.V
+    number = int(merged.reps.number[KNOWN])
+    values.V[:, :number] = V[:, :number]
+    return with_values(values, settings, merged, values.V)
+
+
+def with_values(values, settings, merged, V):
+    """The plan with the values `V` (H, U)."""
+    H, units, W = settings.horizon, settings.units, np.zeros_like(values.W)
     entries = [entries_of(merged.transitions, p) for p in range(len(merged.N))]
     for h in range(H):
         p = min(h, len(entries) - 1)  # one pool, or one per step

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from kernelrl.jit.compile import generic
 
 __all__ = [
-    "PLANS", "Planned", "bonuses_at", "check_plan", "complete_plan", "counts_at", "for_settings", "grown",
-    "has_doubled", "plan_room", "q_at", "renew",
+    "PLANS", "Planned", "bonuses_at", "check_plan", "complete_plan", "counts_at", "for_settings", "for_weights",
+    "grown", "has_doubled", "plan_room", "q_at", "renew",
 ]  # fmt: skip
 
 PLANS = 0  # plan.clock[PLANS] is the number of plans made
@@ -63,6 +63,11 @@ def counts_at(plan, settings, store, x, h, out):
 @generic(required=True)
 def bonuses_at(plan, settings, store, x, h, out):
     """Write B_h(x, ·) into `out` (A,)."""
+
+
+@generic(required=True)
+def for_weights(plan, settings, store):
+    """The plan to continue with when the bandwidths of representatives have been renewed (plain Python)."""
 
 
 @generic

@@ -28,6 +28,7 @@ from kernelrl.planning.interface import (
     complete_plan,
     counts_at,
     for_settings,
+    for_weights,
     grown,
     has_doubled,
     plan_room,
@@ -104,7 +105,7 @@ def grown_groups(plan, settings, merged):
 def smoothed_room(plan, settings, store):
     H = settings.horizon
     entries = store.transitions.pair.size if settings.stationary else 0
-    if plan.V.shape[1] < store.reps.following.size or plan.flat.pair.size < entries:
+    if plan.V.shape[1] < store.of.size or plan.flat.pair.size < entries:
         return False
     if not is_local(store) and not group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H):
         return False
@@ -125,6 +126,12 @@ def grow_smoothed(plan, settings, merged):
         T=lengthen(plan.T, U, 0),
     )
     return plan, merged
+
+
+@for_weights.implement_plain(Smoothed)
+def smoothed_for_weights(plan, settings, store):
+    plan.clock[PLANS] = 0  # so that the next episode begins with a plan
+    return plan
 
 
 @for_settings.implement_plain(Smoothed)

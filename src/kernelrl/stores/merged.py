@@ -182,6 +182,8 @@ def grown_merged(store, settings, samples):
 @has_room_for.implement(Merged)
 def has_room_for_merged(store, settings, samples):
     coming = samples + store.clock[WAITING]
+    if store.of.size < store.reps.following.size:  # new lists of neighbours may have come with more room
+        return False
     if store.waiting_reward.size < coming or blocks_left(store.transitions) < coming:
         return False
     return representative_room(store.reps, 2 * samples)
