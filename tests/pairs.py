@@ -130,6 +130,7 @@ class Pair:
             itself = () if greedy or L is None else ("q_values", "values")
             self.naive = representatives.before(self.naive, itself, blend)
             self.deployed = representatives.before(self.deployed, blend=blend)
+            self.naive.followers.append(self.deployed)
         self.bandwidths = None
         if local is not None:
             table = NaiveLocal(A, sigma, *local, kernel[1], metric[1], representatives)
@@ -146,7 +147,8 @@ class Pair:
     def observe(self, t) -> None:
         self.agent.observe(t.x, t.a, self.low + self.width * t.r, t.y, t.h, terminated=t.terminated)
         self.naive.observe(*t)
-        self.deployed.observe(*t)
+        if not hasattr(self.naive, "followers"):
+            self.deployed.observe(*t)
 
     def check(self, states) -> None:
         """All read-outs at all steps."""

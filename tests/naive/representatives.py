@@ -61,6 +61,7 @@ class Before:
     def __init__(self, representatives, naive, itself, blend):
         self.representatives, self.naive, self.itself, self.blend = representatives, naive, itself, blend
         self.plans = self.planned = 0
+        self.followers: list[Before] = []  # others on the same representatives, told what this one is told
 
     def begin_episode(self) -> None:
         self.naive.begin_episode()
@@ -69,8 +70,9 @@ class Before:
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         x = self.representatives.visit(x)
         y = self.representatives.visit(y)
-        self.naive.observe(x, a, r, y, h, terminated)
-        self._note_plan()
+        for one in (self, *self.followers):
+            one.naive.observe(x, a, r, y, h, terminated)
+            one._note_plan()
 
     def _note_plan(self) -> None:
         """Read-outs are those of the last plan; an algorithm without plans has always the latest."""
