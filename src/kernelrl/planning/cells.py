@@ -23,7 +23,7 @@ from kernelrl.planning.sides import DEPLOYED, clip, explores
 from kernelrl.stores.counts import BLOCK, BONUS_ROOT, INVERSE, VISITS, Counts, pair_of, pool_of, total_of
 from kernelrl.stores.units import Units, after_end
 
-__all__ = ["Cells", "Level", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
+__all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "level_of", "new_cells", "queue_all", "untried"]
 
 
 class Cells(NamedTuple):
@@ -96,6 +96,20 @@ class Level(NamedTuple):
 
 
 @inner
+def level_of(settings, store, h):
+    """What `cell_row` needs for step `h`."""
+    counts = Counts(
+        store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
+        store.visited,
+    )  # fmt: skip
+    units, bonus = settings.units, settings.bonus
+    return Level(
+        counts, Units(units.low, units.factor, units.nothing, units.empty), after_end(units, settings.horizon, h),
+        bonus.share[h], max(bonus.cap[h], bonus.root + bonus.share[h]),
+    )  # fmt: skip
+
+
+@inner
 def cell_row(side, level, p, V, q, minimum):
     """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
 
@@ -119,18 +133,10 @@ def cell_row(side, level, p, V, q, minimum):
 def cell_targets(plan, settings, store, side, h):
     pool, minimum, actions = pool_of(settings, h), settings.minimum and explores(side), settings.actions
     queue, V, Q, N, pairs = plan.queue[h], plan.V[h + 1], plan.Q[h], plan.N[pool], store.pairs
-    counts = Counts(
-        store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
-        store.visited,
-    )  # fmt: skip
-    units, bonus = settings.units, settings.bonus
-    level = Level(
-        counts, Units(units.low, units.factor, units.nothing, units.empty), after_end(units, settings.horizon, h),
-        bonus.share[h], max(bonus.cap[h], bonus.root + bonus.share[h]),
-    )  # fmt: skip
+    level = level_of(settings, store, h)
     for i in range(plan.length[h]):
         x = np.int64(queue[i])
-        p = pair_of(counts, actions, pool, x, 0)
+        p = pair_of(store, actions, pool, x, 0)
         cell_row(side, level, p, V, Q[x], minimum)
         if pool == h:  # once per pool
             for a in range(actions):

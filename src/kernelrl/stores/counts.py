@@ -138,7 +138,7 @@ def new_block(counts, y):
     return b
 
 
-@inner
+@inner(inline=True)
 def tally(counts, first, i, y):
     """Count `y` once more in the list whose first block is first[i]; return whether it is new there."""
     if first[i] < 0:
@@ -159,7 +159,7 @@ def tally(counts, first, i, y):
     return new
 
 
-@inner
+@inner(inline=True)
 def add_transition(counts, actions, root, pool, x, a, r, y, terminated):
     """Add one transition; `root` is that of the bonus. Return whether `y` is a new successor."""
     p = pair_of(counts, actions, pool, x, a)
