@@ -12,23 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents import storage
+from kernelrl.agents.advice import Advice
 from kernelrl.agents.automatic import Smoothing
 from kernelrl.bonuses.interface import before_data
 from kernelrl.console import track
 from kernelrl.episodes import verbs
-from kernelrl.geometry.representatives import KNOWN, relist_cones
+from kernelrl.geometry.representatives import FAR, KNOWN, relist_cones
 from kernelrl.planning.full import InPieces, new_full
 from kernelrl.planning.interface import Planned, complete_plan, for_settings, for_weights
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.merged import new_merged, rebandwidth, renew_local
+from kernelrl.stores.merged import COUNTED, STAYED, new_merged, rebandwidth, renew_local
 from kernelrl.stores.samples import Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
 
 Floats = npt.NDArray[np.float64]
 Box = tuple[Floats, Floats]
+FEW = 10  # with fewer representatives their weights say little
 LONG = 20_000  # planning with at least so many samples times steps shows a bar
 
 
@@ -81,6 +83,9 @@ class EverySample:
     def representatives(self, model: Any) -> int:
         """How many representative states there are: none."""
         return 0
+
+    def advise(self, model: Any, advice: Advice, smoothing: Smoothing) -> None:
+        """Warn of settings with which little can be learnt."""
 
     def to_store(self) -> dict[str, Any]:
         """What a file must contain besides the model's arrays."""
@@ -142,6 +147,18 @@ class AtRepresentatives:
     def representatives(self, model: Any) -> int:
         """How many representative states there are."""
         return int(model.store.reps.number[KNOWN])
+
+    def advise(self, model: Any, advice: Advice, smoothing: Smoothing) -> None:
+        """Warn of settings with which little can be learnt."""
+        store, samples, number = model.store, int(samples_in(model.store)), self.representatives(model)
+        if smoothing.limit is not None and store.reps.number[FAR]:
+            advice.of_limit(smoothing.limit)
+        advice.of_no_neighbours(samples, number, smoothing.merge)
+        advice.of_standing_still(int(store.clock[COUNTED]), int(store.clock[STAYED]), smoothing.merge)
+        if not smoothing.local and number >= FEW and advice.is_time_for("bandwidth", samples):
+            start, degree = store.reps.weights.span[:2, :number]
+            total = sum(float(store.reps.weights.amount[i : i + n].sum()) for i, n in zip(start, degree, strict=True))
+            advice.of_bandwidth((total - number) / (number * (number - 1)), smoothing.start)
 
     def to_store(self) -> dict[str, Any]:
         """What a file must contain besides the model's arrays: nothing."""

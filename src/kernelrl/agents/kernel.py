@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, ClassVar
 
-import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.advice import Advice, warn_of_axes
 from kernelrl.agents.automatic import RANDOM_STEPS, Automatic, Smoothing, next_renewal
-from kernelrl.agents.base import Agent, Floats
+from kernelrl.agents.base import Floats
+from kernelrl.agents.certified import CertifiedAgent
 from kernelrl.agents.checks import (
-    as_environment,
     check_lipschitz,
     flag,
     lipschitz_constants,
@@ -21,13 +20,9 @@ from kernelrl.agents.checks import (
     positive,
     whole_number,
 )
-from kernelrl.agents.evaluation import PolicyGap, policy_gap
 from kernelrl.agents.guarantees import (
-    Bounds,
     TheoryProblem,
     check_bonus,
-    check_certificate,
-    check_order,
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
@@ -37,14 +32,13 @@ from kernelrl.bonuses.interface import before_data, with_data_of
 from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
-from kernelrl.geometry.metrics import Lp, embed, resolve_metric
-from kernelrl.geometry.representatives import CUT, FAR
-from kernelrl.planning.incremental import STILL
+from kernelrl.geometry.metrics import Lp, resolve_metric
+from kernelrl.geometry.representatives import CUT
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
 from kernelrl.planning.replan import REPLAN, replan_code
-from kernelrl.planning.sides import DEPLOYED, LOWER, UPPER
-from kernelrl.stores.interface import has_ended, samples_in, start_states
+from kernelrl.planning.sides import DEPLOYED
+from kernelrl.stores.interface import samples_in
 from kernelrl.stores.log import new_log
 from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
@@ -53,12 +47,11 @@ from kernelrl.theory.lipschitz import unknown_lipschitz
 __all__ = ["KernelAgent"]
 
 MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
-MANY_SAMPLES, TOO_MANY = 1000, 0.8  # from so many samples on, warn of more than TOO_MANY representatives per sample
 READING = ("nearest", "blend")
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
-class KernelAgent(Agent, abstract=True):
+class KernelAgent(CertifiedAgent, abstract=True):
     """What Kernel-UCBVI and Greedy-Kernel-UCBVI share."""
 
     hyper_parameters: ClassVar[tuple[str, ...]] = (
@@ -91,20 +84,19 @@ class KernelAgent(Agent, abstract=True):
         self.max_representatives = max_representatives
         self.reading = one_of("reading", reading, ("auto", *READING))
         resolve_kernel(kernel)
-        self._bonus: Bonus = Simplified(root=0.05, count=0.01) if is_auto(bonus) else bonus_object(bonus)
+        self.bonus_in_use: Bonus = Simplified(root=0.05, count=0.01) if is_auto(bonus) else bonus_object(bonus)
         self._check_combination()
         kind = EverySample if self.representatives is None else AtRepresentatives
         new_plan = self.exact_plan if self.representatives is None else self.merged_plan
-        self._keeping: EverySample | AtRepresentatives = kind(new_plan, self._bonus.needs_moments)
+        self._keeping: EverySample | AtRepresentatives = kind(new_plan, self.bonus_in_use.needs_moments)
         self._automatic: Automatic | None = None
         if is_auto(self.bandwidth):
             given = None if is_auto(self.metric) else self.metric
             merge = None if isinstance(self.representatives, str) else self.representatives
             self._automatic = Automatic(given, merge, max_representatives)
         self._deployed: tuple[Any, Planned] | None = None
-        self._certified: tuple[int, Bounds] | None = None
         self._changes = 0  # of settings, so far
-        self._warned_of_limit = self._warned_of_no_neighbours = False
+        self._advice = Advice()
 
     def _check_combination(self) -> None:
         """Reject options that need representatives where there are none, or that contradict each other."""
@@ -114,8 +106,8 @@ class KernelAgent(Agent, abstract=True):
                 "reading: with lipschitz=… values at a state are interpolated from the targets around it; leave out "
                 'reading, or lipschitz for reading="blend"'
             )
-        check_bonus(self._bonus, self.kernel, Lp() if is_auto(self.metric) else self.metric, self.lipschitz)
-        if self._bonus.promises:
+        check_bonus(self.bonus_in_use, self.kernel, Lp() if is_auto(self.metric) else self.metric, self.lipschitz)
+        if self.bonus_in_use.promises:
             if is_auto(self.bandwidth) or isinstance(self.bandwidth, Local):
                 raise ValueError(
                     f"bandwidth: the bonus {self.bonus} holds for one bandwidth that does not depend on the data; give "
@@ -153,7 +145,7 @@ class KernelAgent(Agent, abstract=True):
 
     def keeps_promises(self) -> bool:
         """Whether the bonus has a guarantee."""
-        return bool(self._bonus.promises)
+        return bool(self.bonus_in_use.promises)
 
     def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
@@ -189,7 +181,7 @@ class KernelAgent(Agent, abstract=True):
         smoothing, kernel, lipschitz = self.smoothing(low.size), resolve_kernel(self.kernel), self._mapped_lipschitz()
         metric, sigma = smoothing.metric, smoothing.start
         space, L = metric.space(low, high), lipschitz_constants(lipschitz, horizon)
-        constants, bonus = np.zeros(horizon) if L is None else L, self._bonus
+        constants, bonus = np.zeros(horizon) if L is None else L, self.bonus_in_use
         problem = TheoryProblem(
             horizon, actions, self.regularization, sigma, self.stationary, constants,
             lipschitz if isinstance(lipschitz, tuple) else None, smoothing.merge or 0.0, kernel, metric,
@@ -220,7 +212,8 @@ class KernelAgent(Agent, abstract=True):
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """The model before any data."""
         low, high = spaces.low, spaces.high
-        self._warn_of_axes(low, high)
+        if self._automatic is None:
+            warn_of_axes(self.metric, low, high)
         self._sigma, self._log_epoch, self._renewal = self._bandwidth_of(0), 0, 0
         if self.stored:
             self._restore(low.size)
@@ -263,8 +256,7 @@ class KernelAgent(Agent, abstract=True):
 
     def before_episodes(self, count: int) -> int:
         """Start to use the bandwidths and the Lipschitz constant of the next episode."""
-        self._warn_of_limit()
-        self._warn_if_no_neighbours()
+        self._keeping.advise(self.model, self._advice, self.smoothing(self.spaces.low.size))
         if self.lipschitz == "log":
             count = min(count, self._renew_log())
         if self._automatic is not None:
@@ -355,59 +347,31 @@ class KernelAgent(Agent, abstract=True):
     def reinstate(self, captured: dict[str, Any]) -> None:
         """Also drop separate plans."""
         super().reinstate(captured | {name: copy.copy(captured[name]) for name in ("_keeping", "_automatic")})
-        self._deployed = self._certified = None
-
-    # ------------------------------------------------------------------------------------------------------- warnings
-
-    def _warn_of_axes(self, low: Floats, high: Floats) -> None:
-        with np.errstate(over="ignore"):
-            widths = high - low
-        if (
-            self._automatic is not None
-            or getattr(self.metric, "scale", None) is not None
-            or not (np.isfinite(widths) & (widths > 0)).all()
-        ):
-            return
-        if widths.max() > 10 * widths.min():
-            remedy = 'krl.metrics.Lp(2, scale="box") divides each by its width'
-            if widths.max() > 1e30:
-                remedy = "krl.metrics.Lp(2, scale=[…]) divides each by a number of yours"
-            warnings.warn(
-                "metric: the state space's axes differ more than tenfold in width, and the metric takes them as they "
-                f"are; metric={remedy}",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    def _warn_if_no_neighbours(self) -> None:
-        """Warn once if hardly any two states are near each other, so that nothing can be learnt."""
-        if self._warned_of_no_neighbours:
-            return
-        number, samples = self.number_of_representatives, int(samples_in(self.model.store))
-        if samples < MANY_SAMPLES or number < TOO_MANY * samples:
-            return
-        self._warned_of_no_neighbours = True
-        warnings.warn(
-            f"bandwidth: {samples} samples have made {number} representative states, so hardly any state is within "
-            f"representatives={self.representatives:g} of another, and nothing is learnt from one about the next; make "
-            "bandwidth and representatives as large as a few steps of the environment, or scale the metric",
-            UserWarning,
-            stacklevel=3,
-        )
-
-    def _warn_of_limit(self) -> None:
-        """Warn once if states are merged from farther away than the merge distance."""
-        if self.max_representatives is None or self._warned_of_limit or not self.model.store.reps.number[FAR]:
-            return
-        self._warned_of_limit = True
-        warnings.warn(
-            f"max_representatives: there are {self.max_representatives} representatives, so further states are merged "
-            "into the nearest one at any distance; a larger merge distance or limit avoids that",
-            UserWarning,
-            stacklevel=3,
-        )
+        self._deployed = None
 
     # ---------------------------------------------------------------------------------------------------- reading out
+
+    def settings_used(self) -> dict[str, Any]:
+        """The hyper-parameters in use: those given, and those that the agent chose or changed itself.
+
+        While actions are still random, what is chosen from data is left as "auto".
+        """
+        used, smoothing = super().settings_used(), self.smoothing(self.spaces.low.size)
+        used |= {"bonus": self.bonus_in_use, "replan": self.replan}
+        if self.replan == "auto":
+            used["replan"] = replan_code(self.replan)[1]
+        if not smoothing.ready:
+            return used
+        bandwidth: Any = smoothing.start
+        if smoothing.local:
+            by = "state" if smoothing.by_state else "action"
+            bandwidth = Local(smoothing.start, smoothing.least, smoothing.exponent, by)
+        elif callable(self.bandwidth):
+            bandwidth = self.bandwidth
+        reading = READING[self.model.settings.reading]
+        return used | {
+            "bandwidth": bandwidth, "metric": smoothing.metric, "representatives": smoothing.merge, "reading": reading
+        }  # fmt: skip
 
     def counts(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) generalized counts C = β + Σw at `states` (n, d)."""
@@ -423,91 +387,15 @@ class KernelAgent(Agent, abstract=True):
         """How many representative states there are; an agent that keeps every sample has none."""
         return self._keeping.representatives(self.check_started())
 
-    def certificate(self, state: npt.ArrayLike) -> tuple[float, float]:
-        """(lower, upper) bounds on V*_1 at `state`, from all data.
-
-        They bound the value of the best policy. They do not bound the value of the policy that this agent deploys,
-        which may be below `lower`: `evaluate` estimates it, and `policy_gap` bounds its distance from the best.
-
-        With the bonus `krl.bonuses.Joint(delta)` all bounds of a run, at all states and times, hold together with
-        probability 1-δ, provided that the Lipschitz constants are right and, where data are pooled over the steps, that
-        the environment does not change with the step. (`Full` is also valid, but so large that the bounds are 0 and H.)
-        The bounds are computed at the first call and kept until data change.
-        """
-        self.check_started()
-        check_certificate("certificate", self._bonus, self.bonus_scale, self.lipschitz)
-        x = self.spaces.check_state("state", state)
-        bounds, u = self.certified_bounds(), np.zeros(x.size)
-        embed(self.model.settings.space, x, u)
-        lower, upper = bounds.at(u)
-        # The agent's own plan is also an upper bound, up to changes that it has not passed on.
-        planned = verbs.read_values(self.handle(), x, 0) + 2.0 * self.spaces.horizon * STILL
-        upper = float(min(upper, planned))
-        check_order(lower, upper, 2.0 * self.spaces.horizon * STILL)
-        return self.in_own_units(lower, 0), self.in_own_units(upper, 0)
-
-    def policy_gap(
-        self, env: gym.Env[Any, Any] | str, episodes: int = 1000, delta: float = 0.05, seed: int = 0
-    ) -> PolicyGap:
-        """An upper bound on the mean over start states of V*_1(x_1) - V^π(x_1), where π is the policy to deploy.
-
-        It plays `episodes` episodes of π in `env` without learning, and compares each episode's return G with the
-        certified upper bound V↑_1 at its start (see `certificate`). Two things must hold:
-
-        - the certificate: V↑_1 ≥ V*_1 everywhere. Over the randomness of learning this has probability 1-δ', where δ'
-          is the `delta` of the agent's bonus, under the assumptions named at `certificate`;
-        - the sampling: whatever was learnt, with probability 1-`delta` over the episodes played here the mean of
-          V↑_1(x_1) - V^π(x_1) lies in `interval`, with half of `delta` for each side.
-
-        So `bound` holds with probability at least 1-δ'-`delta`/2, and the whole result with at least 1-δ'-`delta`.
-        The environment must draw its episodes independently. This is for one call: for m calls to hold together, give
-        each `delta`/m.
-        """
-        episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
-        self.check_started()
-        check_certificate("policy_gap", self._bonus, self.bonus_scale, self.lipschitz)
-        return policy_gap(self, as_environment(env), episodes, seed, delta)
-
-    def certified_bounds(self) -> Bounds:
-        """Lower and upper bounds on the optimal values, planned from all data; kept until data change."""
-        if isinstance(self.lipschitz, tuple) and has_ended(self.model.store):
-            raise ValueError(
-                "lipschitz: episodes have terminated, so Q* may jump where they end and L_h does not follow "
-                f"from (λ_r, λ_p) = {self.lipschitz}; make the agent with L_h themselves, as a number or an array"
-            )
-        number = int(samples_in(self.model.store))
-        if self._certified is None or self._certified[0] != number:
-            lower, upper = (
-                self._keeping.planned(self.model, side, f"Planning {what} bounds")
-                for side, what in ((LOWER, "lower"), (UPPER, "upper"))
-            )
-            self._certified = number, Bounds(lower, upper)
-        return self._certified[1]
-
-    def check_episodes(self, more: int) -> None:
-        """Raise ValueError for more episodes than the bonus is valid for."""
-        most = self._bonus.episodes
-        if most is not None and self.episodes + more > most:
-            raise ValueError(
-                f"episodes: the bonus {self.bonus} holds for {most} episodes, and {self.episodes} have been played; "
-                "make the agent with more, or with episodes=None for any number"
-            )
-
-    def check_gap(self, until_gap: Any) -> None:
-        """Raise ValueError for `until_gap` if there are no certificates."""
-        positive("until_gap", until_gap)
-        check_certificate("until_gap", self._bonus, self.bonus_scale, self.lipschitz)
-
-    def gap(self) -> float:
-        """The largest gap between certified bounds at recent start states, in the environment's units."""
-        starts, slack = start_states(self.model.store), 2.0 * self.spaces.horizon * STILL
-        return self.certified_bounds().widest(starts, slack) * self.rewards.width
+    def planned(self, side: Any, what: str) -> Planned:
+        """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""
+        return self._keeping.planned(self.model, side, what)
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
         version = int(samples_in(self.model.store)), self._changes
         if self._deployed is None or self._deployed[0] != version:
-            self._deployed = version, self._keeping.planned(self.model, DEPLOYED, "Planning the policy to deploy")
+            self._deployed = version, self.planned(DEPLOYED, "Planning the policy to deploy")
         return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)
 
 

@@ -181,14 +181,14 @@ def split(model, ball):
     model.used[0] = first + children
 
 
-@choose.implement(AdaptiveQLModel)
+@choose.implement(AdaptiveQLModel, inline=True)
 def choose_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[HERE])
     values_at(model, model.buffer[HERE], h, model.scratch)
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(AdaptiveQLModel)
+@observe.implement(AdaptiveQLModel, inline=True)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
     G = learnt(settings.units, reward)

@@ -33,7 +33,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, check_lists, checks
-from kernelrl.planning.cells import Level, cell_row
+from kernelrl.planning.cells import cell_row, level_of
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
     BLOCKS,
@@ -44,7 +44,6 @@ from kernelrl.stores.counts import (
     pair_of,
 )
 from kernelrl.stores.interface import add, grown_for, has_room_for, pool, samples_in
-from kernelrl.stores.units import after_end
 
 __all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
 
@@ -88,18 +87,14 @@ def rescale_greedy_ucbvi(model, settings, keep):
     return model._replace(settings=settings, V=cap - keep * (cap - model.V))
 
 
-@inner
+@inner(inline=True)
 def q_at_cell(model, x, h, q):
     """Q_h(x, ·) into `q` (A,); return the largest."""
     p = pair_of(model.store, model.settings.actions, pool(model.settings, h), x, 0)
-    settings = model.settings
-    bonus = settings.bonus
-    after, never = after_end(settings.units, settings.horizon, h), max(bonus.cap[h], bonus.root + bonus.share[h])
-    level = Level(model.store, settings.units, after, bonus.share[h], never)
-    return cell_row(UPPER, level, p, model.V[h + 1], q, False)
+    return cell_row(UPPER, level_of(model.settings, model.store, h), p, model.V[h + 1], q, False)
 
 
-@choose.implement(GreedyUCBVIModel)
+@choose.implement(GreedyUCBVIModel, inline=True)
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = q_at_cell(model, x, h, model.scratch)
@@ -107,7 +102,7 @@ def choose_greedy_ucbvi(model, state, h):
     return pick_largest(model.scratch, model.stream)
 
 
-@observe.implement(GreedyUCBVIModel)
+@observe.implement(GreedyUCBVIModel, inline=True)
 def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, memo, counts = model.settings, model.memo, model.store
     x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)

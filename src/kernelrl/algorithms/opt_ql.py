@@ -92,12 +92,12 @@ def cell_value(model, x, h):
     return min(model.settings.bonus.cap[h], largest(model.Q[h, x]))
 
 
-@choose.implement(OptQLModel)
+@choose.implement(OptQLModel, inline=True)
 def choose_opt_ql(model, state, h):
     return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
-@observe.implement(OptQLModel)
+@observe.implement(OptQLModel, inline=True)
 def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     settings = model.settings
     x, H = cell_of(settings.grid, state), settings.horizon

@@ -125,7 +125,7 @@ def begin_ucbvi(model):
         plan_now(model)
 
 
-@choose.implement(UCBVIModel)
+@choose.implement(UCBVIModel, inline=True)
 def choose_ucbvi(model, state, h):
     return pick_largest(model.plan.Q[h, cell_of(model.settings.grid, state)], model.stream)
 

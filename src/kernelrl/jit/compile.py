@@ -31,7 +31,7 @@ from numba.extending import overload
 from kernelrl.jit import code_key
 from kernelrl.jit.code_cache import CodeCache, adopt
 from kernelrl.jit.handles import class_of
-from kernelrl.jit.inner_code import InnerCompiler
+from kernelrl.jit.inner_code import EntryCompiler, InnerCompiler
 
 __all__ = [
     "SUMS", "Verb", "cache_dir", "compiled", "compiled_as", "distinguish", "generic", "in_both", "inner", "keep",
@@ -58,8 +58,8 @@ SUMS = {"reassoc", "nsz"}
 
 # Compiled code allocates no arrays, so it need not count references to them. Counting would cost more than the work
 # itself: two atomic operations for each array of a NamedTuple, each time the tuple or a part of it is used.
-OPTIONS = {"error_model": "numpy", "_nrt": False}
-INNER = {"pipeline_class": InnerCompiler}
+OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+INNER = {"pipeline_class": InnerCompiler, "no_cpython_wrapper": True, "forceinline": False}
 
 
 @functools.cache
@@ -76,22 +76,33 @@ def cache_dir() -> Path:
 
 
 @typing.overload
-def compiled(function: F, *, fastmath: Any = False, cache: bool = True, inner: bool = False) -> F: ...
+def compiled(
+    function: F, *, fastmath: Any = False, cache: bool = True, inner: bool = False, inline: bool = False
+) -> F: ...
 @typing.overload
-def compiled(*, fastmath: Any = False, cache: bool = True, inner: bool = False) -> Callable[[F], F]: ...
-def compiled(function=None, *, fastmath=False, cache=True, inner=False):
+def compiled(
+    *, fastmath: Any = False, cache: bool = True, inner: bool = False, inline: bool = False
+) -> Callable[[F], F]: ...
+def compiled(function=None, *, fastmath=False, cache=True, inner=False, inline=False):
     """Compile `function`; `fastmath` takes a set of LLVM flags, such as `SUMS`.
 
     An `inner` function can be called only from compiled code; a call from Python is a SystemError. The wrapper that
     makes a function callable from Python takes time to compile, so only entry points have one. Only they are cached,
-    together with everything they call.
+    together with everything they call. In compiled callers an entry point is an inner function, too.
+
+    With `inline` the function's body is copied into its compiled callers. This pays for functions that do little.
     """
     if function is None:
-        return functools.partial(compiled, fastmath=fastmath, cache=cache, inner=inner)
-    options = {**OPTIONS, "fastmath": fastmath, "no_cfunc_wrapper": True, "no_cpython_wrapper": inner}
-    dispatcher = numba.njit(**options, **(INNER if inner else {}))(function)
-    if cache and not inner and not numba.config.DISABLE_JIT:
+        return functools.partial(compiled, fastmath=fastmath, cache=cache, inner=inner, inline=inline)
+    options = {**OPTIONS, "fastmath": fastmath}
+    for_callers = functools.cache(lambda: numba.njit(**options, **INNER | {"forceinline": inline})(function))
+    if inner or numba.config.DISABLE_JIT:
+        return for_callers()
+    dispatcher = numba.njit(**options, pipeline_class=EntryCompiler)(function)
+    if cache:
         dispatcher._cache = CodeCache(function, options, cache_dir())
+    dispatcher.get_call_template = lambda *arguments: for_callers().get_call_template(*arguments)
+    dispatcher.get_overload = lambda signature: for_callers().get_overload(signature)
     return dispatcher
 
 
@@ -131,8 +142,11 @@ class Verb(Protocol):
     def __call__(self, first: Any, /, *rest: Any) -> Any:
         """Call the implementation for the class of the first argument."""
 
-    def implement(self, cls: type) -> Callable[[F], F]:
-        """A decorator: the function, which will be compiled, implements the verb for `cls`."""
+    def implement(self, cls: type, inline: bool = False) -> Callable[[F], F]:
+        """A decorator: the function, which will be compiled, implements the verb for `cls`.
+
+        With `inline` its body is copied into its callers: faster if it does little, but callers take longer to compile.
+        """
 
     def implement_plain(self, cls: type) -> Callable[[F], F]:
         """A decorator: the function implements the verb for `cls` in Python only."""
@@ -161,7 +175,7 @@ def generic(declaration=None, *, from_python=None, required=False):
     """
     if declaration is None:
         return functools.partial(generic, from_python=from_python, required=required)
-    for_python, called = {}, {}
+    for_python, called, inlined = {}, {}, {}
     routed = from_python is not None and not numba.config.DISABLE_JIT
 
     @functools.wraps(declaration)
@@ -175,22 +189,24 @@ def generic(declaration=None, *, from_python=None, required=False):
         return from_python if routed else declaration
 
     def find_called(cls):
-        return called.get(cls, declaration if not required and cls is not None else None)
+        usual = None if required or cls is None or cls in inlined else declaration
+        return called.get(cls, usual)
 
-    # `overload` goes by argument names, so the resolving function needs those of the declaration.
+    # `overload` goes by argument names, so the resolving functions need those of the declaration.
     names = list(inspect.signature(declaration).parameters)
-    scope = {"find": find_called}
-    exec(f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))", scope)
-    overload(verb, strict=False, jit_options={**OPTIONS, **INNER})(scope["resolve"])
+    for find, inline in ((find_called, False), (inlined.get, True)):
+        scope = {"find": find}
+        exec(f"def resolve({', '.join(names)}):\n    return find(getattr({names[0]}, 'instance_class', None))", scope)
+        overload(verb, strict=False, jit_options={**OPTIONS, **INNER, "forceinline": inline})(scope["resolve"])
 
-    def implement(cls):
+    def implement(cls, inline=False):
         def register(function):
             source = getattr(function, "py_func", function)  # the function may be compiled already
             check_arguments(declaration, cls, source)
-            check_first(declaration, cls, source, called.get(cls))
+            check_first(declaration, cls, source, called.get(cls) or inlined.get(cls))
             distinguish(cls)
             code_key.register(cls, declaration.__qualname__, source)
-            called[cls] = source
+            (inlined if inline else called)[cls] = source
             for_python[cls] = from_python if routed else compiled(source)
             return function
 
@@ -206,7 +222,7 @@ def generic(declaration=None, *, from_python=None, required=False):
     verb.implement = implement
     verb.implement_plain = implement_plain
     verb.is_implemented = for_python.__contains__
-    verb.is_compiled_for = called.__contains__
+    verb.is_compiled_for = lambda cls: cls in called or cls in inlined
     return verb
 
 

@@ -11,6 +11,7 @@ of arrays may change.
 With the JIT disabled `hand_over` returns the model itself.
 """
 
+import functools
 import hashlib
 
 import numba
@@ -29,6 +30,9 @@ from numba.extending import (
 )
 
 __all__ = ["Handle", "Pointer", "class_of", "hand_over"]
+
+WORD = 2**64 - 1
+array_types = {}  # see `type_of`
 
 
 class Pointer(types.Type):
@@ -55,6 +59,7 @@ class Pointer(types.Type):
         return tuple(kind for _, _, kind in self.fields)
 
 
+pointer_to = functools.cache(Pointer)
 register_model(Pointer)(models.OpaqueModel)
 
 
@@ -118,24 +123,33 @@ class Handle:
 
 
 def lay_out(part, words):
-    """Append the 64-bit words of a NamedTuple to `words`, and return its type."""
+    """Append the 64-bit words of a NamedTuple to `words`, and return its type. Called each time that arrays grow."""
     start, fields = len(words), []
     for name, value in zip(part._fields, part, strict=True):
         offset = 8 * (len(words) - start)
-        if hasattr(value, "_fields"):
-            fields.append((name, offset, lay_out(value, words)))
-            continue
-        fields.append((name, offset, numba.typeof(value)))
         if isinstance(value, np.ndarray):  # number of entries, bytes per entry, address, shape, strides
-            words += [value.size, value.itemsize, value.ctypes.data]
-            words += [int(np.int64(number).view(np.uint64)) for number in (*value.shape, *value.strides)]
+            kind = type_of(value)
+            words += (value.size, value.itemsize, value.__array_interface__["data"][0], *value.shape)
+            words += [number & WORD for number in value.strides]
+        elif hasattr(value, "_fields"):
+            kind = lay_out(value, words)
         elif isinstance(value, bool | int | float | np.bool_ | np.int64):
+            kind = numba.typeof(value)
             number = np.float64(value) if isinstance(value, float) else np.int64(value)
             words.append(int(number.view(np.uint64)))
         else:
-            kind = type(part).__name__
-            raise TypeError(f"{kind}.{name}: a model holds arrays, numbers and NamedTuples, got {value!r}")
-    return Pointer(type(part), tuple(fields))
+            cls = type(part).__name__
+            raise TypeError(f"{cls}.{name}: a model holds arrays, numbers and NamedTuples, got {value!r}")
+        fields.append((name, offset, kind))
+    return pointer_to(type(part), tuple(fields))
+
+
+def type_of(array):
+    """The type of an array, as `numba.typeof` makes it, which takes much longer."""
+    key = type(array), array.dtype, array.ndim, array.flags.num
+    if key not in array_types:
+        array_types[key] = numba.typeof(array)
+    return array_types[key]
 
 
 @typeof_impl.register(Handle)

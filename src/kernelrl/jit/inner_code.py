@@ -5,6 +5,10 @@ inner functions the first pass is wasted; it took half of the compile time. It a
 compiled copies of a function, the linker takes the first one. Reordered sums can differ in the last bit between the two
 copies, so a process that had compiled gave other bits than one that found the same code in the cache. Without machine
 code of its own, an inner function exists only inside its callers.
+
+numba resolves a call by the argument types and by the caller's flags, which it compares one by one, option by option.
+That was a tenth of the compile time, and a function was compiled again for callers that differ only in their wrappers.
+Here such callers share one object, `CallerFlags`.
 """
 
 import ctypes
@@ -12,9 +16,42 @@ import sys
 
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 
-__all__ = ["InnerCompiler"]
+__all__ = ["EntryCompiler", "InnerCompiler"]
+
+OF_NO_CONCERN = ("no_cpython_wrapper", "no_cfunc_wrapper", "forceinline")  # flags that do not matter to callees
+known = {}  # the CallerFlags of this process
+
+
+class CallerFlags(Flags):
+    """What the functions that a function calls are told of its flags; equal ones are the same object."""
+
+    __slots__ = ("number",)
+
+    def __hash__(self):
+        return self.number
+
+
+class OwnFlags(Flags):
+    """The flags of a function. numba asks for a copy, to show it to the functions that are called."""
+
+    __slots__ = ()
+
+    def copy(self):
+        """The flags without those that do not matter to the functions that are called."""
+        shown = CallerFlags(self)
+        for name in OF_NO_CONCERN:
+            shown.discard(name)
+        shown.number = super().__hash__()
+        return known.setdefault(shown, shown)
+
+
+class EntryCompiler(Compiler):
+    """numba's compiler, with flags as above."""
+
+    def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
+        super().__init__(typingctx, targetctx, library, args, return_type, OwnFlags(flags), locals)
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -40,7 +77,7 @@ def without_machine_code(library, fndesc, env):
     return _dynfunc.make_function(fndesc.lookup_module(), name, "inner", address, env, (library,))
 
 
-class InnerCompiler(Compiler):
+class InnerCompiler(EntryCompiler):
     """numba's compiler, writing to an `InnerLibrary`; both replacements apply to one compilation only."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):

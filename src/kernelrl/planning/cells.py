@@ -24,7 +24,7 @@ from kernelrl.stores.counts import BLOCK, BONUS_ROOT, INVERSE, VISITS, Counts, p
 from kernelrl.stores.interface import pool
 from kernelrl.stores.units import Units, after_end
 
-__all__ = ["Cells", "Level", "cell_row", "deployed_q", "enqueue", "new_cells", "queue_all", "untried"]
+__all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "level_of", "new_cells", "queue_all", "untried"]
 
 
 class Cells(NamedTuple):
@@ -97,6 +97,20 @@ class Level(NamedTuple):
 
 
 @inner
+def level_of(settings, store, h):
+    """What `cell_row` needs for step `h`."""
+    counts = Counts(
+        store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
+        store.visited,
+    )  # fmt: skip
+    units, bonus = settings.units, settings.bonus
+    return Level(
+        counts, Units(units.low, units.factor, units.nothing, units.empty), after_end(units, settings.horizon, h),
+        bonus.share[h], max(bonus.cap[h], bonus.root + bonus.share[h]),
+    )  # fmt: skip
+
+
+@inner
 def cell_row(side, level, p, V, q, minimum):
     """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
 
@@ -120,18 +134,10 @@ def cell_row(side, level, p, V, q, minimum):
 def cell_targets(plan, settings, store, side, h):
     where, minimum, actions = pool(settings, h), settings.minimum and explores(side), settings.actions
     queue, V, Q, N, pairs = plan.queue[h], plan.V[h + 1], plan.Q[h], plan.N[where], store.pairs
-    counts = Counts(
-        store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
-        store.visited,
-    )  # fmt: skip
-    units, bonus = settings.units, settings.bonus
-    level = Level(
-        counts, Units(units.low, units.factor, units.nothing, units.empty), after_end(units, settings.horizon, h),
-        bonus.share[h], max(bonus.cap[h], bonus.root + bonus.share[h]),
-    )  # fmt: skip
+    level = level_of(settings, store, h)
     for i in range(plan.length[h]):
         x = np.int64(queue[i])
-        p = pair_of(counts, actions, where, x, 0)
+        p = pair_of(store, actions, where, x, 0)
         cell_row(side, level, p, V, Q[x], minimum)
         if where == h:  # once per pool
             for a in range(actions):

@@ -138,7 +138,7 @@ def new_block(counts, y):
     return b
 
 
-@inner
+@inner(inline=True)
 def tally(counts, first, i, y):
     """Count `y` once more in the list whose first block is first[i]; return whether it is new there."""
     if first[i] < 0:
@@ -159,7 +159,7 @@ def tally(counts, first, i, y):
     return new
 
 
-@add.implement(Counts)
+@add.implement(Counts, inline=True)
 def add_counted(store, settings, x, action, reward, y, h, terminated):
     where = pool(settings, h)
     p = pair_of(store, settings.actions, where, x, action)

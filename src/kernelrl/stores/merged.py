@@ -64,7 +64,9 @@ from kernelrl.stores.transitions import (
 from kernelrl.stores.units import after_end, mapped_sum
 
 __all__ = [
+    "COUNTED",
     "JOINED",
+    "STAYED",
     "SUM_C",
     "SUM_D",
     "SUM_T",
@@ -88,7 +90,7 @@ __all__ = [
     "smooth_row",
 ]
 
-COUNTED, JOINED, STARTED, WAITING = range(4)  # of `clock`
+COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a waiting sample; SEEN: how many representatives there were
 SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
 MANY, TINY = 1e15, 1e-100  # upper bound on numbers of samples, lower bound on C
@@ -103,8 +105,11 @@ class Merged(NamedTuple):
     rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
     ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
     C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
-    # COUNTED samples; JOINED: representatives whose C is stored; STARTED: start states noted; WAITING samples
-    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field(""), Field("", counts="waiting"))]
+    # COUNTED samples; JOINED: representatives whose C is stored; STARTED: start states noted; WAITING samples;
+    # STAYED: samples counted whose next state has the same representative
+    clock: Annotated[
+        np.ndarray, Rows(Field(""), Field("", most="U"), Field(""), Field("", counts="waiting"), Field(""))
+    ]
     # STATE, ACTION, NEXT, STEP, SEEN and ENDED of the samples that wait
     waiting: Annotated[
         np.ndarray,
@@ -146,7 +151,7 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
     return Merged(
         reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
-        np.full((pools, U, columns), settings.beta), np.zeros(4, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
+        np.full((pools, U, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
         np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((4, columns)),
         np.zeros((2 if moments else 0, pools, U, columns)),
     )  # fmt: skip
@@ -328,6 +333,7 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     p = pool(settings, h)
     near, joined = merged.reps.weights, merged.clock[JOINED]
     merged.clock[COUNTED] += 1
+    merged.clock[STAYED] += v == y
     merged.N[p, v, a] += 1.0
     merged.rewards[p, v, a] += reward
     if terminated:

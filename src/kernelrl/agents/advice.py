@@ -1,0 +1,97 @@
+"""Warnings of settings with which a kernel agent learns little, each with its remedy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Advice", "warn_of_axes"]
+
+Floats = npt.NDArray[np.float64]
+MANY_SAMPLES, TOO_MANY = 1000, 0.8  # from so many samples on, warn of more than TOO_MANY representatives per sample
+STILL = 0.7  # warn if more than this share of all steps stay at their representative
+NOTHING, ALL = 1e-6, 0.95  # warn if representatives weigh less, or more, for each other
+
+
+def warn_of_axes(metric: Any, low: Floats, high: Floats) -> None:
+    """Warn if the axes of a box differ much in width and the metric takes them as they are."""
+    with np.errstate(over="ignore"):
+        widths = high - low
+    as_they_are = metric == "auto" or getattr(metric, "scale", 0) is None
+    if not as_they_are or not (np.isfinite(widths) & (widths > 0)).all() or widths.max() <= 10 * widths.min():
+        return
+    remedy = 'metric=krl.metrics.Lp(2, scale="box") divides each by its width'
+    if widths.max() > 1e30:
+        remedy = "metric=krl.metrics.Lp(2, scale=[…]) divides each by a number of yours"
+    warnings.warn(
+        "metric: the state space's axes differ more than tenfold in width, and the metric takes them as they are; "
+        f'{remedy}, and bandwidth="auto" chooses a scale for each',
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+class Advice:
+    """Warnings that are given once."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def _warn(self, kind: str, text: str) -> None:
+        self._given.add(kind)
+        warnings.warn(text, UserWarning, stacklevel=5)
+
+    def of_no_neighbours(self, samples: int, number: int, merge: float | None) -> None:
+        """Warn if hardly any two states are near each other, so that nothing can be learnt."""
+        if "neighbours" in self._given or samples < MANY_SAMPLES or number < TOO_MANY * samples:
+            return
+        self._warn(
+            "neighbours",
+            f"bandwidth: {samples} samples have made {number} representative states, so hardly any state is within "
+            f"representatives={merge:g} of another, and nothing is learnt from one about the next; make bandwidth and "
+            "representatives as large as a few steps of the environment, or scale the metric",
+        )
+
+    def of_limit(self, limit: int) -> None:
+        """Warn if states are merged from farther away than the merge distance."""
+        if "limit" in self._given:
+            return
+        self._warn(
+            "limit",
+            f"max_representatives: there are {limit} representatives, so further states are merged into the nearest "
+            "one at any distance; a larger merge distance or limit avoids that",
+        )
+
+    def of_standing_still(self, samples: int, stayed: int, merge: float | None) -> None:
+        """Warn if most steps lead to a state with the same representative, so that actions seem to do nothing."""
+        if "still" in self._given or samples < MANY_SAMPLES or stayed <= STILL * samples:
+            return
+        self._warn(
+            "still",
+            f"representatives: {stayed} of {samples} steps led to a state with the same representative, so the agent "
+            f"sees no motion; representatives={merge:g} is larger than a usual step, make it about half of one, or "
+            'leave bandwidth and representatives to the agent ("auto")',
+        )
+
+    def is_time_for(self, what: str, samples: int) -> bool:
+        """Whether there are many samples for the first time; for what takes long to find out."""
+        if what in self._given or samples < MANY_SAMPLES:
+            return False
+        self._given.add(what)
+        return True
+
+    def of_bandwidth(self, weight: float, bandwidth: float) -> None:
+        """Warn if representatives weigh nothing for each other, or all the same: `weight` in the mean."""
+        if NOTHING <= weight <= ALL:
+            return
+        what, remedy = "nothing is learnt from one state about another", "larger than the merge distance's half"
+        if weight > ALL:
+            what, remedy = "all states that were visited look the same", "smaller than the distances between states"
+        self._warn(
+            "bandwidth",
+            f"bandwidth: with {bandwidth:g} a representative state weighs {weight:.2g} for another in the mean, so "
+            f'{what}; make it {remedy}, or leave it to the agent (bandwidth="auto")',
+        )
