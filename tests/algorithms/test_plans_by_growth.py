@@ -14,7 +14,7 @@ PLACE = np.array([0.5])
 
 
 @pytest.mark.parametrize("merge", [0.0613, None], ids=["representatives", "exact"])
-@pytest.mark.parametrize(("replan", "episodes", "planned"), [(1.3, 60, 14), ("auto", 440, 414), (1.005, 440, 414)])
+@pytest.mark.parametrize(("replan", "episodes", "planned"), [(1.3, 60, 16), ("auto", 440, 420), (1.005, 440, 420)])
 def test_when_due(replan, episodes, planned, merge):
     """Each plan is seen in the count, which otherwise stays as it is."""
     pair = Pair(False, Log(1, 1, 1, ()), merge=merge, replan=replan)
