@@ -5,9 +5,12 @@ near). The set grows as states arrive. Each representative u stores its neighbou
 
     w(u, v) = g(ρ(u, v)/σ)   (u itself is among them)
 
-or, where each representative and action has a bandwidth of its own (`kernelrl.geometry.local`), one weight per action,
+or, where each representative and action has a bandwidth of its own (`krl.schedules.Local`), one weight per action,
 
     w(u, a, v) = g(ρ(u, v)/σ(u, a))   if ρ(u, v) ≤ CUT·σ(u, a), else 0
+
+(when bandwidths are renewed, only the NEIGHBOURS nearest representatives of u keep their weights: the others are many
+in high dimensions and add little),
 
 and, where values are interpolated, those within reach of a cone, with their distances. A list of neighbours is a piece
 of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
@@ -54,6 +57,7 @@ START, DEGREE, SPACE = range(3)  # of `span`
 TAKEN, LIVE = range(2)  # of `used`
 KNOWN, FAR = range(2)  # of `number`
 CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
+NEIGHBOURS = 150  # when bandwidths are renewed, only so many of the nearest representatives keep a weight
 BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
@@ -314,14 +318,20 @@ def add_weight(reps, settings, u, v, square):
         if square <= settings.reach * settings.reach:
             near.amount[append_neighbour(near, u, v), 0] = weight(settings.kernel, square * settings.inverse_sigma2)
         return
-    least = reps.local[u, 0]
-    for a in range(1, actions):
-        least = min(least, reps.local[u, a])
-    if square * least > CUT * CUT:
+    if square > reach_squared(reps, settings, u):
         return
     j = append_neighbour(near, u, v)
     for a in range(actions):
         near.amount[j, a] = local_weight(settings, square * reps.local[u, a])
+
+
+@inner
+def reach_squared(reps, settings, u):
+    """(CUT·σ)² for the largest of the local bandwidths of `u`."""
+    least = reps.local[u, 0]
+    for a in range(1, settings.actions):
+        least = min(least, reps.local[u, a])
+    return CUT * CUT / least
 
 
 @inner
@@ -381,6 +391,47 @@ def copy_place(reps, u, out):
         out[j] = reps.points[u, j, 0]
 
 
+@inner
+def smallest(values, n, k):
+    """The `k`-th smallest, from 1, of the first `n` of `values`, which are put into another order."""
+    first, last = 0, n - 1
+    while first < last:
+        pivot, i, j = values[(first + last) // 2], first, last
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k - 1 <= j:
+            last = j
+        elif k - 1 >= i:
+            first = i
+        else:
+            break
+    return values[k - 1]
+
+
+@inner
+def list_nearest(reps, settings, u, x):
+    """Make the list of `u`, at `x`, with local weights: of those within reach, the NEIGHBOURS nearest, and ties."""
+    number, n, bound = reps.number[KNOWN], 0, reach_squared(reps, settings, u)
+    for v in range(number):
+        square = square_to(reps, settings.space, v, x)
+        if square <= bound:
+            reps.share[n] = square
+            n += 1
+    if n > NEIGHBOURS:
+        bound = smallest(reps.share, n, NEIGHBOURS)
+    for v in range(number):
+        square = square_to(reps, settings.space, v, x)
+        if square <= bound:
+            add_weight(reps, settings, u, v, square)
+
+
 @compiled
 def fill_lists(reps, settings, near, reach, weigh):
     """Fill the empty lists `near` with the neighbours of each representative; return whether they fit.
@@ -392,6 +443,9 @@ def fill_lists(reps, settings, near, reach, weigh):
             return False
         x = reps.here
         copy_place(reps, u, x)
+        if weigh and reps.local.shape[1] > 0:
+            list_nearest(reps, settings, u, x)
+            continue
         for v in range(reps.number[KNOWN]):
             square = square_to(reps, settings.space, v, x)
             if weigh:
