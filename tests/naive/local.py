@@ -44,10 +44,12 @@ class NaiveLocal:
         """σ(x, a) of each state, (n, A), when the last plan was from `pools`, with so many representatives."""
         known = {x.tobytes() for x in self.representatives.states[:planned]}
         states = np.asarray(states, dtype=float)
-        widths = self.from_data(states, pools)
-        for i, x in enumerate(states):
-            if x.tobytes() in known:
-                widths[i] = self.table.get(x.tobytes(), self.start)
+        elsewhere = np.array([x.tobytes() not in known for x in states], dtype=bool)
+        widths = np.empty((len(states), self.A))
+        if elsewhere.any():
+            widths[elsewhere] = self.from_data(states[elsewhere], pools)
+        for i in np.flatnonzero(~elsewhere):
+            widths[i] = self.table.get(states[i].tobytes(), self.start)
         return widths
 
 
@@ -68,6 +70,7 @@ class Bandwidths:
 
         def sigma(states):
             pools = naive.pools if isinstance(naive, NaiveKernelUCBVI) else self.all_pools()
+            pools = pools[:1] if naive.data.stationary else pools
             return self.local.at(states, pools, one.planned)
 
         return sigma
@@ -78,8 +81,8 @@ class Bandwidths:
 
     def all_pools(self):
         """All samples, by step."""
-        naive = self.deployed.naive
-        return [naive.data.pool(h) for h in range(naive.H)]
+        data, H = self.deployed.naive.data, self.deployed.naive.H
+        return [data.pool(h) for h in range(1 if data.stationary else H)]
 
     def begin_episode(self) -> None:
         """Renew the table if that is due, before the algorithm's own `begin_episode`."""

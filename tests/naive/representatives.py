@@ -60,7 +60,7 @@ class Before:
 
     def __init__(self, representatives, naive, itself, blend):
         self.representatives, self.naive, self.itself, self.blend = representatives, naive, itself, blend
-        self.plans = self.planned = 0
+        self.plans, self.number = 0, 0
         self.followers: list[Before] = []  # others on the same representatives, told what this one is told
 
     def begin_episode(self) -> None:
@@ -74,11 +74,15 @@ class Before:
             one.naive.observe(x, a, r, y, h, terminated)
             one._note_plan()
 
+    @property
+    def planned(self) -> int:
+        """How many representatives the last plan has; an algorithm without plans knows all."""
+        return self.number if hasattr(self.naive, "plans") else len(self.representatives.states)
+
     def _note_plan(self) -> None:
-        """Read-outs are those of the last plan; an algorithm without plans has always the latest."""
-        plans = getattr(self.naive, "plans", None)
-        if plans is None or plans != self.plans:
-            self.plans, self.planned = plans, len(self.representatives.states)
+        plans = getattr(self.naive, "plans", 0)
+        if plans != self.plans:
+            self.plans, self.number = plans, len(self.representatives.states)
 
     def __getattr__(self, name):
         attribute = getattr(self.naive, name)

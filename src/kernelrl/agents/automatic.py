@@ -9,13 +9,16 @@ number of episodes has grown by a fifth,
     m       = MERGE·unit·g        merge distance of representative states
     σ_min   = NARROW·unit·g,   σ_0 = WIDE·unit·max(1, g)        of `krl.schedules.Local`
 
-in coordinates x_j/s_j, where the grain g is 1 at first. It becomes FINER times smaller when there are REFINE steps for
-each representative and action, and COARSER times larger when there are more representatives than a plan can afford
-(`max_representatives`, by default LIMIT). When g or any s_j (by more than a quarter) changes, the representatives are
-made again from the raw transitions, which are kept for this purpose.
+in coordinates x_j/s_j, where the grain g is 1 at first. It becomes FINER times smaller when there are more than REFINE
+steps for each representative and action, unless it is FINEST or less already or the representatives, which then become
+FINER^-d times as many, would take more than ROOM of what a plan can afford (`max_representatives`, by default LIMIT).
+Before any episode at which they have reached the limit, and as long as more than FULL of it are taken after a change, g
+becomes COARSER times larger. When g changes, or any s_j by more than a factor 1.25, in which case g waits, the
+representatives are made again from the raw transitions, which are kept for this purpose, and bandwidths are renewed.
 
 A metric that is given is taken as it is. Then one length s takes the place of the s_j, the root mean square of the
-steps in this metric divided by √d.
+steps in this metric divided by √d; the width is the diagonal of the box of what was seen, also divided by √d. A merge
+distance that is given stays, and so does g.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ UNBOUNDED = 1e5  # a box as wide as this is treated as unbounded
 LIMIT, COARSER = 3000, 1.15
 REFINE, FINER, FINEST = 6.0, 0.8, 0.25
 FULL = 0.9  # of the limit may be taken after a change
+ROOM = 0.8  # of it may be taken, as far as can be foreseen, by a smaller grain
 
 
 class Smoothing(NamedTuple):
@@ -89,7 +93,7 @@ class Automatic:
             self.scale = scale
             return True
         enough = log.number[LOGGED] > REFINE * representatives * actions
-        fits = representatives * FINER ** -len(low) < 0.8 * self.limit
+        fits = representatives * FINER ** -len(low) < ROOM * self.limit
         if self.merge is None and enough and fits and self.grain > FINEST:
             self.grain *= FINER
             return True

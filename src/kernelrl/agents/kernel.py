@@ -290,15 +290,17 @@ class KernelAgent(CertifiedAgent, abstract=True):
         spaces, log, horizon = self.spaces, self.model.log, self.spaces.horizon
         if automatic.scale is None and samples_in(log) < RANDOM_STEPS:
             return 1
-        number = self.number_of_representatives
-        if automatic.scale is not None and number >= automatic.limit and automatic.merge is None:
+        number, due = self.number_of_representatives, self.episodes >= automatic.due
+        full = automatic.scale is not None and number >= automatic.limit and automatic.merge is None
+        if full:
             automatic.coarsen()
             self._learn_again(automatic)
-        if self.episodes >= automatic.due:
-            if automatic.look(log, spaces.low, spaces.high, number, spaces.actions):
-                self._learn_again(automatic)
+        if due and automatic.look(log, spaces.low, spaces.high, number, spaces.actions):
+            self._learn_again(automatic)
+        if due or full:
             self._renewal = self.episodes
             self._renew_local()
+        if due:
             automatic.due = self._renewal
         left = (automatic.limit - self.number_of_representatives) // (2 * horizon)
         return min(automatic.due - self.episodes, max(1, left if automatic.merge is None else automatic.due))

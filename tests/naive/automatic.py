@@ -1,0 +1,127 @@
+"""The rule by which kernel agents choose their settings (`kernelrl.agents.automatic`), on transitions in plain NumPy.
+
+Before an episode, once 100 steps have been seen,
+
+    s_j = √mean((y_j - x_j)²), at least 0.03 and at most 0.1 of the width of axis j
+
+in a box of at most 1e5; wider ones are as wide as what was seen. States are divided by s. With u = √max(1, d/2) and the
+grain g, states merge within 0.42·u·g, and bandwidths fall from 0.7·u·max(1, g) to at least 0.17·u·g with the fourth
+root of the count. Each time the episodes have grown by a fifth: where an s_j has changed by more than 1.25, all are
+taken; otherwise, with more than 6 steps for each representative and action, g becomes 0.8 times smaller, unless it is
+0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit. With as many as the limit, before
+whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the limit are left.
+After each change everything is learnt again from the first transition on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from naive.bonuses import SimplifiedBonus
+from naive.deployed import NaiveDeployed
+from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
+from naive.kernel_ucbvi import NaiveKernelUCBVI
+from naive.kernels import BY_NAME
+from naive.local import Bandwidths, NaiveLocal
+from naive.metrics import lp
+from naive.representatives import NaiveRepresentatives
+
+
+class NaiveAutomatic:
+    """A kernel agent that chooses its settings; before 100 steps there is none."""
+
+    def __init__(self, greedy, H, A, low, high, nothing=0.0, limit=3000, rho=None, merge=None, stationary=True):
+        self.greedy, self.H, self.A, self.low, self.high = greedy, H, A, low, high
+        self.nothing, self.limit, self.rho, self.merge, self.stationary = nothing, limit, rho, merge, stationary
+        self.log: list[tuple] = []
+        self.s: np.ndarray | None = None
+        self.grain, self.due, self.episodes = 1.0, 0, 0
+        self.rebuilt: list[str] = []
+
+    @property
+    def states(self):
+        """The representatives."""
+        return self.representatives.states if self.s is not None else []
+
+    def begin_episode(self) -> None:
+        k, self.episodes = self.episodes, self.episodes + 1
+        if len(self.log) < 100:
+            return
+        number, is_due = len(self.states), k >= self.due
+        is_full = self.s is not None and self.merge is None and number >= self.limit
+        if is_full:
+            self.grain *= 1.15
+            self._learn_again("coarser")
+        if is_due:
+            self._look(number)
+            self.due = max(k + 1, k + k // 5)
+        if is_due or is_full:
+            self.bandwidths.local.due = 0
+        self.bandwidths.episodes = k
+        self.bandwidths.begin_episode()
+        self.bandwidths.local.due = np.inf  # it is this rule that says when
+        if not self.greedy:
+            self.before.naive.episodes = k
+        self.before.begin_episode()
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        self.log.append((np.array(x, dtype=float), a, r, np.array(y, dtype=float), h, terminated))
+        if self.s is not None:
+            self.before.observe(*self.log[-1])
+
+    def scales(self) -> np.ndarray:
+        """s_j (d,), or s (1,) of a metric that is given."""
+        x, y = (np.array([t[i] for t in self.log]) for i in (0, 3))
+        seen = np.concatenate([x, y]).max(axis=0) - np.concatenate([x, y]).min(axis=0)
+        if self.rho is not None:
+            steps = np.array([self.rho(a[None], b[None])[0, 0] for a, b in zip(x, y, strict=True)])
+            d = x.shape[1]
+            step, width = np.sqrt(np.array([(steps**2).mean() / d])), np.array([np.sqrt((seen**2).sum() / d)])
+        else:
+            step = np.sqrt(((y - x) ** 2).mean(axis=0))
+            bounded = self.high - self.low < 1e5
+            width = np.array([self.high[j] - self.low[j] if bounded[j] else seen[j] for j in range(len(seen))])
+        width[width == 0] = 1.0
+        return np.minimum(np.maximum(step, 0.03 * width), 0.1 * width)
+
+    def _look(self, number) -> None:
+        s, d = self.scales(), len(self.low)
+        if self.s is None or (np.maximum(s / self.s, self.s / s) > 1.25).any():
+            self.s = s
+            self._learn_again("scale")
+        elif self.merge is None and len(self.log) > 6 * number * self.A:
+            if self.grain > 0.25 and number / 0.8**d < 0.8 * self.limit:
+                self.grain *= 0.8
+                self._learn_again("finer")
+
+    def _learn_again(self, why) -> None:
+        self.rebuilt.append(why)
+        self._make()
+        while self.merge is None and len(self.states) > 0.9 * self.limit:
+            self.grain *= 1.15
+            self._make()
+
+    def _make(self) -> None:
+        """Everything from the first transition on."""
+        u, g, H, A = np.sqrt(max(1.0, len(self.low) / 2)), self.grain, self.H, self.A
+        rho, length = (lp(2, self.s), 1.0) if self.rho is None else (self.rho, self.s[0])
+        start, least = 0.7 * u * max(1.0, g) * length, 0.17 * u * g * length
+        self.distance = 0.42 * u * g * length if self.merge is None else self.merge
+        kernel, bonus = BY_NAME["gaussian"], SimplifiedBonus(H, 0.05, 0.01, 1.0)
+        shared = (H, A, start, 0.01, kernel, rho)
+        if self.greedy:
+            naive = NaiveGreedyKernelUCBVI(*shared, None, self.stationary, 1.0, bonus, self.nothing)
+        else:
+            naive = NaiveKernelUCBVI(*shared, None, self.stationary, "auto", 1.0, bonus, self.nothing)
+        self.representatives = NaiveRepresentatives(self.distance, rho)
+        self.before = self.representatives.before(naive, blend=True)
+        self.deployed = self.representatives.before(NaiveDeployed(*shared, self.stationary, self.nothing), blend=True)
+        self.before.followers.append(self.deployed)
+        local = NaiveLocal(A, start, min(least, start), 0.25, "action", kernel, rho, self.representatives)
+        self.bandwidths = Bandwidths(local, self.before, self.deployed)
+        for t in self.log:
+            x, a, r, y, h, terminated = t
+            x, y = self.representatives.visit(x), self.representatives.visit(y)
+            for one in (self.before, self.deployed):  # values are those of the plan that follows at once
+                one.naive.data.add(x, a, r, y, h, terminated)
+                one._note_plan()
