@@ -18,6 +18,7 @@ from naive.deployed import NaiveDeployed
 from naive.estimates import argmax_set, lipschitz_constants
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
+from naive.local import Bandwidths, NaiveLocal
 from naive.representatives import NaiveRepresentatives
 from problems import BANDWIDTHS, BONUS_SCALES, REGULARIZATIONS, Log, lipschitz_options, random_log
 
@@ -83,12 +84,14 @@ class Pair:
         factors: tuple[float, float, float] = (1.0, 1.0, 1.0),
         lipschitz=None,
         stationary: bool = True,
-        replan: str = "episode",
+        replan: str | float = "episode",
         reward_range=(0, 1),
         seed: int = 0,
         bounds=BOX,
         merge: float | None = None,
         most: int | None = None,
+        reading: str = "nearest",
+        local: tuple[float, float, str] | None = None,  # minimum, exponent and by of `krl.schedules.Local`
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -97,7 +100,7 @@ class Pair:
         self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
         nothing = -self.low / self.width
         public = {
-            "bandwidth": sigma,
+            "bandwidth": sigma if local is None else krl.schedules.Local(sigma, *local),
             "regularization": beta,
             "kernel": kernel[0],
             "metric": metric[0],
@@ -109,6 +112,7 @@ class Pair:
             "max_representatives": most,
             "horizon": H,
             "reward_range": reward_range,
+            "reading": reading,
             **others,
         }
         L = lipschitz_constants(lipschitz, H)
@@ -122,21 +126,29 @@ class Pair:
             self.agent = krl.KernelUCBVI(**public, replan=replan)
             self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale, bonus, nothing)
         if merge is not None:
-            representatives = NaiveRepresentatives(merge, metric[1], most or np.inf)
+            representatives, blend = NaiveRepresentatives(merge, metric[1], most or np.inf), reading == "blend"
             itself = () if greedy or L is None else ("q_values", "values")
-            self.naive = representatives.before(self.naive, itself)
-            self.deployed = representatives.before(self.deployed)
+            self.naive = representatives.before(self.naive, itself, blend)
+            self.deployed = representatives.before(self.deployed, blend=blend)
+            self.naive.followers.append(self.deployed)
+        self.bandwidths = None
+        if local is not None:
+            table = NaiveLocal(A, sigma, *local, kernel[1], metric[1], representatives)
+            self.bandwidths = Bandwidths(table, self.naive, self.deployed)
         box = gym.spaces.Box(bounds[0][:d], bounds[1][:d], dtype=np.float64)
         self.agent.start(box, gym.spaces.Discrete(A), H, seed)
 
     def begin_episode(self) -> None:
         self.agent.begin_episode()
+        if self.bandwidths is not None:
+            self.bandwidths.begin_episode()
         self.naive.begin_episode()
 
     def observe(self, t) -> None:
         self.agent.observe(t.x, t.a, self.low + self.width * t.r, t.y, t.h, terminated=t.terminated)
         self.naive.observe(*t)
-        self.deployed.observe(*t)
+        if not hasattr(self.naive, "followers"):
+            self.deployed.observe(*t)
 
     def check(self, states) -> None:
         """All read-outs at all steps."""
@@ -222,7 +234,7 @@ def hyper_parameters(draw, log: Log, greedy: bool):
         "reward_range": draw(st.sampled_from(RANGES)),
     }
     if not greedy:
-        options["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
+        options["replan"] = draw(st.sampled_from(["episode", "step", "doubling", 1.3, "auto"]))
     return options
 
 

@@ -21,6 +21,7 @@ import gymnasium as gym
 import numpy as np
 
 import kernelrl as krl
+from plain import plain
 
 ROOT = Path(__file__).resolve().parent.parent
 EPISODES = 150
@@ -29,7 +30,7 @@ UNIT = {"reward_range": (0.0, 1.0), "bonus_scale": 0.1}
 
 def agents() -> dict[str, Any]:
     """Makes of agents by name: those for TwinRooms."""
-    K, G = krl.KernelUCBVI, krl.GreedyKernelUCBVI
+    K, G = plain(krl.KernelUCBVI), plain(krl.GreedyKernelUCBVI)
     joint, full = krl.bonuses.Joint(0.1), krl.bonuses.Full(0.1)
     promise = {"reward_range": (0.0, 1.0), "lipschitz": (10.0, 1.0), "representatives": 0.02}
     return {
@@ -93,7 +94,7 @@ class Costly(gym.Env[Any, Any]):
 
 def costly_agents() -> dict[str, Any]:
     """Makes of agents for `Costly`."""
-    K, G, horizon = krl.KernelUCBVI, krl.GreedyKernelUCBVI, {"horizon": 8}
+    K, G, horizon = plain(krl.KernelUCBVI), plain(krl.GreedyKernelUCBVI), {"horizon": 8}
     return {
         "costly_kernel": lambda: K(bandwidth=0.1, bonus_scale=0.2, **horizon),
         "costly_exact": lambda: K(bandwidth=0.1, bonus_scale=0.2, representatives=None, lipschitz=5.0, **horizon),

@@ -16,12 +16,14 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
 import kernelrl as krl
 from kernelrl.envs import CompiledEnv, TwinRooms
 from pairs import in_own_units
+from plain import GREEDY
 from small_envs import Counting, Halved, Line
 
-KERNEL = {"bandwidth": 0.1, "bonus_scale": 0.02, "representatives": None}
-MERGED = {"bandwidth": 0.1, "bonus_scale": 0.02}
+KERNEL = {**GREEDY, "bandwidth": 0.1, "bonus_scale": 0.02, "representatives": None}
+MERGED = {**GREEDY, "bandwidth": 0.1, "bonus_scale": 0.02, "representatives": "auto"}
 BOX = {"metric": krl.metrics.Lp(2, scale="box"), "bonus": krl.bonuses.Simplified(2.0, 0.5)}
 SCHEDULE = krl.schedules.Power(0.15, 0.1, 0.9)
+LOCAL = {"bandwidth": krl.schedules.Local(0.15, 0.05), "representatives": 0.1, "reading": "blend"}
 GRID = {"bins": 5, "bonus_scale": 0.01}
 HOEFFDING = {"bonus": "hoeffding", "bonus_scale": 1e-5, "total_episodes": 100}
 
@@ -47,6 +49,12 @@ AGENTS = {
     "GreedyKernelUCBVI merged in units of the box": (krl.GreedyKernelUCBVI, {**MERGED, **BOX}),
     "GreedyKernelUCBVI merged on schedule": (krl.GreedyKernelUCBVI, {**MERGED, "bandwidth": SCHEDULE}),
     "GreedyKernelUCBVI on schedule": (krl.GreedyKernelUCBVI, {**KERNEL, "lipschitz": 2.0, "bandwidth": SCHEDULE}),
+    "KernelUCBVI automatic": (krl.KernelUCBVI, {}),
+    "KernelUCBVI automatic and coarse": (krl.KernelUCBVI, {"max_representatives": 60, "stationary": False}),
+    "KernelUCBVI local": (krl.KernelUCBVI, {**MERGED, **LOCAL, "replan": 1.3}),
+    "GreedyKernelUCBVI automatic": (krl.GreedyKernelUCBVI, {}),
+    "GreedyKernelUCBVI automatic and coarse": (krl.GreedyKernelUCBVI, {"max_representatives": 60}),
+    "GreedyKernelUCBVI local": (krl.GreedyKernelUCBVI, {**MERGED, **LOCAL, "stationary": False}),
     "RandomAgent": (krl.RandomAgent, {}),
     "UCBVI": (krl.UCBVI, GRID),
     "UCBVI each step": (krl.UCBVI, {"bins": 5, "replan": "step", **HOEFFDING}),

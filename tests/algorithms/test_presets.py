@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
+from kernelrl.agents import presets
 
 both = pytest.mark.parametrize("greedy", [False, True])
 NAMES = ("text", "analysed")
@@ -40,6 +41,13 @@ def test_ucbvi_as_azar_et_al_have_it():
     assert (made.stationary, made.minimum, made.bonus) == (True, True, "hoeffding")
     assert krl.GreedyUCBVI.preset("analysed").stationary is False
     assert krl.UCBVI.preset("text").minimum is False
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("agent", sorted(presets.PRESETS))
+def test_presets_spell_out_every_argument(agent, name):
+    """So no default reaches them."""
+    assert set(presets.options(agent, name)) == set(getattr(krl, agent).hyper_parameters)
 
 
 def test_unknown_preset():

@@ -53,8 +53,10 @@ def test_power():
 
 
 def test_the_default_merge_distance():
-    assert krl.KernelUCBVI(bandwidth=0.03).representatives == 0.06
-    assert krl.KernelUCBVI(bandwidth=krl.schedules.Power(0.05, 0.02, 0.25)).representatives == 0.04
+    for bandwidth, merge in ((0.03, 0.06), (krl.schedules.Power(0.05, 0.02, 0.25), 0.04)):
+        agent = krl.KernelUCBVI(bandwidth=bandwidth)
+        agent.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2), 3, 0)
+        assert agent.model.store.reps.merge == merge
     with pytest.raises(ValueError, match="smallest bandwidth"):
         krl.KernelUCBVI(bandwidth=falling)
 

@@ -15,10 +15,11 @@ from naive import kernels, metrics
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.representatives import NaiveRepresentatives
 from pairs import some_states
+from plain import plain
 from problems import random_log
 from test_interface import check_equal, make_env, read
 
-KERNEL = {"bandwidth": 0.117, "regularization": 0.0137, "bonus_scale": 0.05}
+KERNEL = {"bandwidth": 0.117, "regularization": 0.0137, "bonus": "simplified", "bonus_scale": 0.05}
 
 
 def constant(k):
@@ -69,7 +70,7 @@ def test_against_the_equations(merge, stationary, replan, low):
 @pytest.mark.parametrize("merge", [None, 0.2])
 def test_in_pieces_by_both_drivers_and_across_saving(merge, tmp_path):
     def new():
-        return krl.KernelUCBVI(bandwidth=0.1, bonus_scale=0.01, representatives=merge, lipschitz="log")
+        return plain(krl.KernelUCBVI)(bandwidth=0.1, bonus_scale=0.01, representatives=merge, lipschitz="log")
 
     whole, pieces = new(), new()
     history = whole.fit(make_env(), 20, seed=1)
@@ -104,7 +105,7 @@ def test_a_new_constant_counts_no_sample_twice(merge):
     """The joint bonus depends on their number; an exact agent takes all of them in again for a new constant."""
     rng = np.random.default_rng(0)
     agent = krl.KernelUCBVI(
-        **KERNEL, lipschitz="log", representatives=merge, bonus=krl.bonuses.Joint(0.1), reward_range=(0, 1)
+        **KERNEL | {"bonus": krl.bonuses.Joint(0.1)}, lipschitz="log", representatives=merge, reward_range=(0, 1)
     )
     agent.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2), 3, 0)
     for _ in range(9):

@@ -47,9 +47,18 @@ def distances(states, x, rho) -> np.ndarray:
     return rho(np.asarray(states, dtype=float), x)
 
 
-def weights(states, pool: Pool, sigma: float, g, rho) -> np.ndarray:
-    """g(ρ_X(x, x_s)/σ), (n, m): the weight w_s(x, a_s) of each sample for its own action."""
-    return g(distances(states, pool.x, rho) / sigma)
+CUT = 3.0  # with bandwidths of their own, kernels end at this multiple of them
+
+
+def weights(states, pool: Pool, sigma, g, rho) -> np.ndarray:
+    """g(ρ_X(x, x_s)/σ), (n, m): the weight w_s(x, a_s) of each sample for its own action.
+
+    `sigma` is one bandwidth, or a function of the states that gives σ(x, a) of each state and action, (n, A).
+    """
+    if not callable(sigma):
+        return g(distances(states, pool.x, rho) / sigma)
+    z = distances(states, pool.x, rho) / sigma(states)[:, pool.a]
+    return np.where(z <= CUT, g(z), 0.0)
 
 
 def tried(A: int, pool: Pool) -> np.ndarray:
@@ -57,12 +66,12 @@ def tried(A: int, pool: Pool) -> np.ndarray:
     return (pool.a[:, None] == np.arange(A)).astype(float)
 
 
-def counts(states, A: int, pool: Pool, sigma: float, beta: float, g, rho) -> np.ndarray:
+def counts(states, A: int, pool: Pool, sigma, beta: float, g, rho) -> np.ndarray:
     """C(x, a) = β + Σ_s w_s(x, a), (n, A)."""
     return beta + weights(states, pool, sigma, g, rho) @ tried(A, pool)
 
 
-def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma: float, beta: float, g, rho) -> np.ndarray:
+def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, rho) -> np.ndarray:
     """Σ_s w̃_s(x, a)·f_s with w̃ = w/C, (n, A): r̂ with f = r, P̂V with f_s = V(y_s)."""
     sums = weights(states, pool, sigma, g, rho) @ (tried(A, pool) * f[:, None])
     return sums / counts(states, A, pool, sigma, beta, g, rho)
@@ -73,7 +82,7 @@ def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0,
     return scale * (root / np.sqrt(C) + count * R_h / C)
 
 
-def spread(states, A: int, pool: Pool, sigma: float, g, rho) -> tuple[np.ndarray, np.ndarray]:
+def spread(states, A: int, pool: Pool, sigma, g, rho) -> tuple[np.ndarray, np.ndarray]:
     """Σ_s w_s·ρ_s and Σ_s w_s², (n, A) each: what the joint bonus needs besides C."""
     w, mine = weights(states, pool, sigma, g, rho), tried(A, pool)
     return (w * distances(states, pool.x, rho)) @ mine, w**2 @ mine

@@ -33,6 +33,11 @@ class NaiveGreedyKernelUCBVI:
         self.visited_targets[h].append(target)
         self.data.add(x, a, r, y, h, terminated)
 
+    def begin_again(self, states, values) -> None:
+        """From now on V_h (H, n) at these states (n, d), and what follows from it elsewhere."""
+        self.visited = [list(states) for _ in range(self.H)]
+        self.visited_targets = [list(values[h]) for h in range(self.H)]
+
     def rescale(self, old, new) -> None:
         """The range of rewards has changed, from the units `old` to `new`."""
         self.nothing = new.nothing

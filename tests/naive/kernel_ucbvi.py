@@ -2,6 +2,9 @@
 
 Q̃_h(x,a) = r̂ + P̂V_{h+1} + B_h,  Q_h(x,a) = min_s [Q̃_h(x_s,a_s) + L_h·ρ((x,a),(x_s,a_s))],
 V_h = min(R_h, max_a Q_h),  V_H = 0. Without interpolation (L is None) Q_h = Q̃_h.
+It plans before each episode ("episode"), also after each step ("step"), when the count of a pair has doubled
+("doubling"), or, with a number f, before an episode when their number has grown to f times that at the last plan,
+rounded down; "auto" is 1.005.
 After a termination each of the H-h-1 steps left is worth `nothing`, which is what a reward of 0 is mapped to.
 """
 
@@ -19,22 +22,34 @@ class NaiveKernelUCBVI:
         self, H, A, sigma, beta, g, rho, L=None, stationary=True, replan="episode", bonus_scale=1.0, bonus=None,
         nothing=0.0,
     ):  # fmt: skip
-        assert replan in ("episode", "step", "doubling")
+        assert replan in ("episode", "step", "doubling", "auto") or replan > 1
         self.H, self.A, self.L = H, A, L
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
+        self.doubled_kernel = self.kernel  # in which counts are to double
         self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
         self.nothing = nothing
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.episodes = 0
+        self.due = 0  # the number of episodes before which the next plan is made
+        self.plans = 0
         self.next_values = [np.zeros(0)] * H  # [h]: V_{h+1}(y_s) of the samples of pools[h]
         self.sample_targets = [np.zeros(0)] * H  # [h]: Q̃_h(x_s, a_s) of those samples
         self._plan()  # with no data: what is known before the first episode
 
     def begin_episode(self) -> None:
-        if self.replan != "doubling" or self.episodes == 0:
+        if self.episodes >= self.due:
             self._plan()
+            self.due = self._next_due()
         self.episodes += 1
+
+    def _next_due(self) -> float:
+        if self.replan in ("episode", "step"):
+            return self.episodes + 1
+        if self.replan == "doubling":
+            return np.inf
+        factor = 1.005 if self.replan == "auto" else self.replan
+        return max(self.episodes + 1, int(round(factor * self.episodes, 9)))
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         self.data.add(x, a, r, y, h, terminated)
@@ -42,11 +57,15 @@ class NaiveKernelUCBVI:
             self._plan()
 
     def _doubled(self, x, a, h) -> bool:
-        now = counts([x], self.A, self.data.pool(h), beta=self.beta, **self.kernel)[0, a]
-        return now >= 2 * self.counts([x], h)[0, a]
+        now, before = (
+            counts([x], self.A, pool, beta=self.beta, **self.doubled_kernel)[0, a]
+            for pool in (self.data.pool(h), self.pools[h])
+        )
+        return now >= 2 * before
 
     def _plan(self) -> None:
         """Fix the data; the backward induction over them waits until something is read."""
+        self.plans += 1
         self.pools = [self.data.pool(h) for h in range(self.H)]
         self.planned_down_to = self.H
 

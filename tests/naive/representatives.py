@@ -3,11 +3,16 @@
 A state that is visited is replaced by the nearest representative within the merge distance, or becomes one; a state
 that is read is replaced by the nearest one within the distance, or stands for itself. When there are `limit` of them, a
 state that is visited is replaced by the nearest one however far.
+
+With `blend`, values at a state are means of those of the representatives within 1.5 merge distances m, each counting
+(1 - ρ/(1.5 m))²; where there is none the state is read as before.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+READ_OUTS = ("counts", "bonuses", "q_values", "values", "targets")
 
 
 class NaiveRepresentatives:
@@ -37,24 +42,68 @@ class NaiveRepresentatives:
         self.states.append(seen.copy())
         return seen
 
-    def before(self, naive, itself=()) -> Before:
+    def shares(self, x, number: int) -> np.ndarray:
+        """What each of the first `number` representatives counts in the mean at `x`, (number,); no one: zeros."""
+        if number == 0:
+            return np.zeros(0)
+        rho = self.rho(np.asarray(x, dtype=float)[None], np.array(self.states[:number]))[0]
+        share = np.maximum(0.0, 1.0 - rho / (1.5 * self.merge)) ** 2
+        return share / share.sum() if share.any() else share
+
+    def before(self, naive, itself=(), blend=False) -> Before:
         """The naive algorithm behind these representatives; the read-outs named in `itself` take states as they are."""
-        return Before(self, naive, itself)
+        return Before(self, naive, itself, blend)
 
 
 class Before:
     """A naive algorithm that is told and asked about representatives only."""
 
-    def __init__(self, representatives, naive, itself):
-        self.representatives, self.naive, self.itself = representatives, naive, itself
+    def __init__(self, representatives, naive, itself, blend):
+        self.representatives, self.naive, self.itself, self.blend = representatives, naive, itself, blend
+        self.plans = self.planned = 0
+        self.followers: list[Before] = []  # others on the same representatives, told what this one is told
+
+    def begin_episode(self) -> None:
+        self.naive.begin_episode()
+        self._note_plan()
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         x = self.representatives.visit(x)
         y = self.representatives.visit(y)
-        self.naive.observe(x, a, r, y, h, terminated)
+        for one in (self, *self.followers):
+            one.naive.observe(x, a, r, y, h, terminated)
+            one._note_plan()
+
+    def _note_plan(self) -> None:
+        """Read-outs are those of the last plan; an algorithm without plans has always the latest."""
+        plans = getattr(self.naive, "plans", None)
+        if plans is None or plans != self.plans:
+            self.plans, self.planned = plans, len(self.representatives.states)
 
     def __getattr__(self, name):
         attribute = getattr(self.naive, name)
-        if name not in ("counts", "bonuses", "q_values", "values", "targets") or name in self.itself:
+        if name not in READ_OUTS or name in self.itself:
             return attribute
         return lambda states, h: attribute(np.array([self.representatives.read(x) for x in states]), h)
+
+    def q_values(self, states, h) -> np.ndarray:
+        return self._mean("q_values", states, h) if self.blend else self.__getattr__("q_values")(states, h)
+
+    def values(self, states, h) -> np.ndarray:
+        if not self.blend:
+            return self.__getattr__("values")(states, h)
+        if hasattr(self.naive, "plans"):  # the values of a plan follow from Q
+            return np.minimum(self.naive.H - h, self.q_values(states, h).max(axis=1))
+        return self._mean("values", states, h)
+
+    def _mean(self, name, states, h) -> np.ndarray:
+        """The means of a read-out."""
+        at = np.array(self.__getattr__(name)(states, h))
+        if self.planned == 0:
+            return at
+        there = getattr(self.naive, name)(np.array(self.representatives.states[: self.planned]), h)
+        for i, x in enumerate(states):
+            share = self.representatives.shares(x, self.planned)
+            if share.any():
+                at[i] = share @ there
+        return at

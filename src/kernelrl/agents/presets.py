@@ -21,30 +21,47 @@ from typing import Any
 
 __all__ = ["PRESETS", "options"]
 
-KERNEL = {"bandwidth": 0.025, "regularization": 0.01, "representatives": 0.05}
+# Every argument is spelled out, so that no default reaches a preset.
+ANY: dict[str, Any] = {"horizon": None, "reward_range": (0.0, 1.0), "bonus": "simplified", "bonus_scale": 1.0}
+KERNEL: dict[str, Any] = {
+    **ANY,
+    "bandwidth": 0.025,
+    "regularization": 0.01,
+    "kernel": "gaussian",
+    "metric": "euclidean",
+    "lipschitz": None,
+    "stationary": True,
+    "representatives": 0.05,
+    "max_representatives": None,
+    "reading": "nearest",
+}
 # λ_r = 10 and λ_p = 1 inside a room, and so L_h = 10·R_h.
-ANALYSED = {"stationary": False, "lipschitz": (10.0, 1.0), "representatives": None}
+ANALYSED: dict[str, Any] = {"stationary": False, "lipschitz": (10.0, 1.0), "representatives": None}
+REPLAN: dict[str, Any] = {"replan": "episode"}
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    agent: {"text": KERNEL, "analysed": {**KERNEL, **ANALYSED}} for agent in ("KernelUCBVI", "GreedyKernelUCBVI")
+    agent: {"text": {**KERNEL, **more}, "analysed": {**KERNEL, **ANALYSED, **more}}
+    for agent, more in (("KernelUCBVI", REPLAN), ("GreedyKernelUCBVI", {}))
 }
 
 # The baselines: 20 cells along each axis.
-GRID: dict[str, Any] = {"bins": 20}
+BASELINE: dict[str, Any] = {**ANY, "delta": 0.05, "total_episodes": None}
 THEORY: dict[str, Any] = {"bonus": "hoeffding", "total_episodes": 50_000}
+GRID: dict[str, Any] = {**BASELINE, "bins": 20}
+POOLED, BY_STEP = {"stationary": True}, {"stationary": False}
 # Azar et al. (2017) count N and P̂ of pairs (x, a) over all steps, and in their algorithm 2 no Q rises.
-AZAR: dict[str, Any] = {"stationary": True, "minimum": True}
-COUNTING: dict[str, dict[str, Any]] = {
-    "text": GRID,
-    "analysed": {**GRID, **THEORY, "stationary": False},
-}
+LATEST, AZAR = {**REPLAN, "minimum": False}, {**REPLAN, "minimum": True}
+TARGET: dict[str, Any] = {"bonus_place": "target"}
 # AdaptiveQL's metric is the maximum norm in the box scaled to [0, 1]². TwinRooms' box is 2 × 1, so states at distance D
 # there are at most √((2D)² + D²) = √5·D apart by the Euclidean norm, in which L_1 = λ_r·H = 200: L = 200·√5.
 PRESETS |= {
-    "UCBVI": {**COUNTING, "analysed": {**GRID, **THEORY, **AZAR}},
-    "GreedyUCBVI": COUNTING,
-    "OptQL": {"text": GRID, "analysed": {**GRID, **THEORY}},
-    "AdaptiveQL": {"text": {}, "analysed": {**THEORY, "lipschitz": 200.0 * math.sqrt(5.0)}},
+    "UCBVI": {"text": {**GRID, **POOLED, **LATEST}, "analysed": {**GRID, **THEORY, **POOLED, **AZAR}},
+    "GreedyUCBVI": {"text": {**GRID, **POOLED}, "analysed": {**GRID, **THEORY, **BY_STEP}},
+    "OptQL": {"text": {**GRID, **TARGET}, "analysed": {**GRID, **THEORY, **TARGET}},
+    "AdaptiveQL": {
+        "text": {**BASELINE, "lipschitz": None},
+        "analysed": {**BASELINE, **THEORY, "lipschitz": 200.0 * math.sqrt(5.0)},
+    },
 }
 
 
@@ -53,4 +70,4 @@ def options(agent: str, name: str) -> dict[str, Any]:
     known = PRESETS.get(agent, {})
     if name not in known:
         raise ValueError(f"preset: {agent} has {', '.join(known) or 'none'}, not {name!r}")
-    return {"reward_range": (0.0, 1.0), **known[name]}
+    return dict(known[name])

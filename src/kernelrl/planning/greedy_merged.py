@@ -55,7 +55,6 @@ from kernelrl.stores.merged import (
     join,
     note_start,
     reading_bias,
-    recount_row,
     smooth_row,
 )
 from kernelrl.stores.samples import BLEND, has_next, lone_target
@@ -129,15 +128,22 @@ def with_values(values, settings, merged, V):
 
 
 @inner
+def row_counts(values, settings, merged, p, u, out):
+    """C(u, ·) of a representative into `out` (A,); with local bandwidths it is not stored."""
+    if is_local(merged):
+        smooth_row(merged.reps.weights, u, merged.N[p], values.T)
+    for a in range(out.size):
+        out[a] = settings.beta + values.T[u, a] if is_local(merged) else merged.C[p, u, a]
+
+
+@inner
 def representative_targets(values, settings, merged, u, h, q):
     """Q̃_h(u, ·) of a representative into `q` (A,)."""
-    p = pool(settings, h)
-    if is_local(merged):
-        recount_row(settings, merged, p, u)
+    C = merged.sums[SUM_C, : q.size]
+    row_counts(values, settings, merged, pool(settings, h), u, C)
     smooth_row(merged.reps.weights, u, values.W[h], values.T)
     for a in range(q.size):
-        C = merged.C[p, u, a]
-        q[a] = values.T[u, a] / C + bonus_of(settings, merged, h, u, a, C)
+        q[a] = values.T[u, a] / C[a] + bonus_of(settings, merged, h, u, a, C[a])
 
 
 @inner
@@ -274,12 +280,12 @@ def greedy_merged_q(plan, settings, store, side, x, h, q):
 def counts_of(values, settings, merged, x, h, out):
     """C_h(x, ·) into `out` (A,); return the representative, or -1."""
     u = find(merged.reps, settings.space, x)
-    if u < 0:
-        estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
-    elif is_local(merged):
-        recount_row(settings, merged, pool(settings, h), u)
+    if u >= 0:
+        row_counts(values, settings, merged, pool(settings, h), u, out)
+        return u
+    estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
     for a in range(out.size):
-        out[a] = merged.sums[SUM_C, a] if u < 0 else merged.C[pool(settings, h), u, a]
+        out[a] = merged.sums[SUM_C, a]
     return u
 
 

@@ -224,7 +224,7 @@ def join(settings, merged, u):
     """Compute C of representative `u`, the first that has not joined, from the samples counted so far."""
     merged.clock[JOINED] = u + 1
     if is_local(merged):
-        return  # `recount_row` computes it where it is needed
+        return  # it is computed where it is needed
     near = merged.reps.weights
     columns = merged.C.shape[2]
     start, end = list_of(near, u)

@@ -1,0 +1,172 @@
+"""Agents that choose their settings themselves: in parts, by both drivers, across files and errors, to the last bit."""
+
+from __future__ import annotations
+
+import functools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import kernelrl as krl
+from test_interface import check_equal, make_env
+from walks import limited
+
+# What each case is for; `chosen` below makes sure that it happens.
+CASES = {
+    "rooms": (make_env, {}, 60),
+    "coarser": (make_env, {"max_representatives": 80}, 60),
+    "per step": (make_env, {"max_representatives": 80, "stationary": False}, 50),
+    "finer": (functools.partial(limited, noise=0.3), {}, 130),
+    "given metric": (functools.partial(limited, widths=(1.0, 30.0)), {"metric": "manhattan"}, 60),
+    "given merge distance": (functools.partial(limited, widths=(1.0, 1.0)), {"representatives": 0.5}, 60),
+    "unbounded": (functools.partial(limited, widths=(1.0, 50.0), unbounded=True, ends=True), {}, 80),
+    "interpolated": (functools.partial(limited, noise=0.3), {"lipschitz": 5.0}, 60),
+}
+PARTS = (3, 1, 0, 13, 1, 2, 25)  # and the rest
+
+both = pytest.mark.parametrize("cls", [krl.KernelUCBVI, krl.GreedyKernelUCBVI])
+cases = pytest.mark.parametrize("case", CASES)
+
+
+def read(agent, env):
+    low, high = (np.clip(bound, -1.0, 60.0) for bound in (env.observation_space.low, env.observation_space.high))
+    states = low + (high - low) * np.random.default_rng(0).random((12, low.size))
+    H, names = env.spec.max_episode_steps if env.spec else 8, ("q_values", "values", "counts", "bonuses")
+    found = {(name, h): getattr(agent, name)(states, step=h) for name in names for h in (0, H // 2, H - 1)}
+    return found | {("act", h): [agent.act(x, step=h) for x in states] for h in (0, H - 1)}
+
+
+def chosen(agent):
+    """What the rule has chosen."""
+    return agent.to_store()["automatic"]
+
+
+@functools.cache
+def whole(cls, case):
+    """An agent after all episodes in one call."""
+    make, options, episodes = CASES[case]
+    agent = cls(**options)
+    return agent, agent.fit(make(), episodes, seed=3, progress=False)
+
+
+def check_same(agent, histories, cls, case):
+    """As in one call."""
+    one, history = whole(cls, case)
+    for name in ("returns", "lengths", "optimistic_values"):
+        assert np.array_equal(np.concatenate([getattr(part, name) for part in histories]), getattr(history, name))
+    assert agent.to_store() == one.to_store()
+    assert agent.number_of_representatives == one.number_of_representatives
+    check_equal(read(agent, CASES[case][0]()), read(one, CASES[case][0]()))
+
+
+@both
+@cases
+def test_what_the_cases_are_for(cls, case):
+    agent, history = whole(cls, case)
+    found = chosen(agent)
+    assert found["scale"] is not None and found["due"] > agent.episodes > 20
+    assert (found["grain"] > 1.0) == (case in ("coarser", "per step"))
+    assert (found["grain"] < 1.0) == (case in ("finer", "interpolated"))
+    assert len(found["scale"]) == {"given metric": 1}.get(case, CASES[case][0]().observation_space.shape[0])
+    assert np.unique(history.returns).size > 5
+    limit = CASES[case][1].get("max_representatives")
+    assert limit is None or agent.number_of_representatives <= limit + 2 * 20
+
+
+@both
+@cases
+def test_in_parts_and_across_files(cls, case, tmp_path):
+    make, options, episodes = CASES[case]
+    agent, histories = cls(**options), []
+    for n in (*PARTS, episodes - sum(PARTS)):
+        histories.append(agent.fit(make(), n, seed=3 if not histories else None, progress=False))
+        agent.save(tmp_path / "agent.krl")
+        agent = krl.load(tmp_path / "agent.krl")
+    check_same(agent, histories, cls, case)
+
+
+@both
+@pytest.mark.parametrize("case", ["rooms", "coarser", "per step"])
+def test_drivers(cls, case):
+    make, options, episodes = CASES[case]
+    agent = cls(**options)
+    check_same(agent, [agent.fit(make(), episodes, seed=3, driver="python", progress=False)], cls, case)
+
+
+@both
+@pytest.mark.parametrize("case", ["coarser", "finer", "unbounded"])
+def test_reading_and_acting_change_nothing(cls, case):
+    make, options, episodes = CASES[case]
+    agent, histories = cls(**options), []
+    for n in (2, 5, 6, 7, episodes - 20):
+        histories.append(agent.fit(make(), n, seed=3 if not histories else None, progress=False))
+        before = read(agent, make())
+        check_equal(before, read(agent, make()))
+    check_same(agent, histories, cls, case)
+
+
+class Breaks(gym.Wrapper):
+    """Raises an error in the third step of the episodes of these numbers, from 1."""
+
+    def __init__(self, env, when):
+        super().__init__(env)
+        self.when, self.episode = set(when), 0
+
+    def reset(self, **options):
+        self.episode, self.steps = self.episode + 1, 0
+        return self.env.reset(**options)
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 3 and self.episode in self.when:
+            self.when.remove(self.episode)
+            self.episode -= 1  # which is played again
+            raise ArithmeticError
+        return self.env.step(action)
+
+
+@both
+@pytest.mark.parametrize("case", ["coarser", "finer", "unbounded"])
+def test_an_error_of_the_environment(cls, case):
+    """Each comes in an episode before which settings may have changed; all is as it was before it."""
+    make, options, episodes = CASES[case]
+    agent, histories, env = cls(**options), [], Breaks(make(), (4, 6, 13, 14, 15, 18, 21, 26, 31))
+    while agent.episodes < episodes:
+        try:
+            history = agent.fit(env, episodes - agent.episodes, seed=None if histories else 3, progress=False)
+        except ArithmeticError as error:
+            history = error.history
+        histories.append(history)
+    assert len(histories) == 10
+    check_same(agent, histories, cls, case)
+
+
+@both
+def test_actions_are_random_at_first(cls):
+    """Until the end of the episode in which 100 steps are reached: 13 episodes of 8 steps."""
+    agent = cls()
+    agent.fit(limited(), 12, seed=0, progress=False)
+    assert chosen(agent)["scale"] is None and agent.number_of_representatives == 0
+    agent.fit(limited(), 1, progress=False)
+    assert agent.number_of_representatives == 0
+    agent.fit(limited(), 1, progress=False)
+    assert chosen(agent)["scale"] is not None and agent.number_of_representatives > 3
+
+
+@both
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scale": [1.0, 1.0]}, {"scale": [0.0]}, {"scale": 0.3}, {"scale": ["a"]}, {"grain": -1.0}, {"grain": 1e9},
+        {"due": 1.5}, {"due": -3}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be(cls, changes):
+    """What was chosen is checked when it is read."""
+    agent = cls()
+    agent.fit(limited(), 20, seed=0, progress=False)
+    new = cls()
+    new.stored = agent.to_store() | {"automatic": chosen(agent) | changes}
+    with pytest.raises(ValueError, match="automatic"):
+        new.start(limited().observation_space, limited().action_space, 8, 0)
