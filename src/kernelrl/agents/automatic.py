@@ -29,6 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.dependence import MOTION, NOT, REWARDS, dependence
+from kernelrl.agents.spaces import Spaces
 from kernelrl.geometry.metrics import Lp
 from kernelrl.stores.log import Log, steps_in
 from kernelrl.stores.samples import FROM, LOGGED, TO
@@ -57,7 +59,9 @@ class Smoothing(NamedTuple):
     local: bool  # whether each representative and action has its own bandwidth
     merge: float | None  # None: every sample is kept
     limit: int | None  # on the number of representatives, beyond which states are merged at any distance
-    ready: bool  # False while actions are random
+    ready: bool = True  # False while actions are random
+    step_scale: float = 0.0  # of the step as a coordinate; 0: it is none
+    by_step: bool = False  # whether rewards depend on the step
 
 
 def next_renewal(k: int) -> int:
@@ -68,15 +72,18 @@ def next_renewal(k: int) -> int:
 class Automatic:
     """The rule, and what it has chosen so far."""
 
+    horizon = 1  # of the environment
+
     def __init__(self, metric: Any, merge: float | None, limit: int | None) -> None:
         """`metric` and `merge` are None unless they are given; `limit` is `max_representatives`."""
         self.metric, self.merge, self.limit = metric, merge, limit or LIMIT
         self.scale: Floats | None = None  # s_j (d,), or s (1,)
         self.grain, self.due = 1.0, 0
+        self.depends = NOT  # on the step: NOT, REWARDS do or MOTION does
 
     def smoothing(self, d: int) -> Smoothing:
         """What is in use now, for states of `d` coordinates."""
-        unit, g = math.sqrt(max(1.0, d / 2.0)), self.grain
+        unit, g = math.sqrt(max(1.0, (d + (self.depends == MOTION)) / 2.0)), self.grain
         metric, length, ready = self.metric, 1.0, self.scale is not None
         if metric is None:
             metric = Lp(2.0, tuple(np.ones(d) if self.scale is None else self.scale))
@@ -84,16 +91,25 @@ class Automatic:
             length = float(self.scale[0])
         start, least = WIDE * unit * max(1.0, g) * length, NARROW * unit * g * length
         merge = MERGE * unit * g * length if self.merge is None else self.merge
-        return Smoothing(metric, start, min(least, start), EXPONENT, False, True, merge, None, ready)
+        step_scale = length / max(1.0, LEAST * self.horizon) if self.depends == MOTION else 0.0
+        return Smoothing(
+            metric, start, min(least, start), EXPONENT, False, True, merge, None, ready, step_scale,
+            self.depends == REWARDS,
+        )  # fmt: skip
 
-    def look(self, log: Log, low: Floats, high: Floats, representatives: int, actions: int) -> bool:
+    def look(self, log: Log, spaces: Spaces, representatives: int, pooled: bool) -> bool:
         """Look at all data; return whether the representatives have to be made again."""
-        scale = self._scale(log, low, high)
-        if self.scale is None or np.abs(np.log(scale / self.scale)).max() > MOVED:
+        scale = self._scale(log, spaces.low, spaces.high)
+        moved = self.scale is None or np.abs(np.log(scale / self.scale)).max() > MOVED
+        if moved:
             self.scale = scale
+        if pooled and self.depends == NOT and self.metric is None:
+            self.depends = dependence(log, scale, spaces.horizon)
+            moved = moved or self.depends != NOT
+        if moved:
             return True
-        enough = log.number[LOGGED] > REFINE * representatives * actions
-        fits = representatives * FINER ** -len(low) < ROOM * self.limit
+        enough = log.number[LOGGED] > REFINE * representatives * spaces.actions
+        fits = representatives * FINER**-spaces.low.size < ROOM * self.limit
         if self.merge is None and enough and fits and self.grain > FINEST:
             self.grain *= FINER
             return True
@@ -131,13 +147,16 @@ class Automatic:
 
     def to_store(self) -> dict[str, Any]:
         """The state, as JSON."""
-        return {"scale": None if self.scale is None else self.scale.tolist(), "grain": self.grain, "due": self.due}
+        scale = None if self.scale is None else self.scale.tolist()
+        return {"scale": scale, "grain": self.grain, "due": self.due, "depends": self.depends}
 
     def restore(self, stored: Any, d: int) -> None:
         """Restore what `to_store` gave."""
-        if not isinstance(stored, dict) or set(stored) != {"scale", "grain", "due"}:
-            raise ValueError(f"started: automatic must have scale, grain and due, got {stored!r:.200}")
+        if not isinstance(stored, dict) or set(stored) != {"scale", "grain", "due", "depends"}:
+            raise ValueError(f"started: automatic must have scale, grain, due and depends, got {stored!r:.200}")
         scale, grain, due = stored["scale"], stored["grain"], stored["due"]
+        if not isinstance(stored["depends"], str) or stored["depends"] not in (NOT, REWARDS, MOTION):
+            raise ValueError(f"started: automatic depends on {stored['depends']!r:.200}, which cannot be")
         numbers = scale is None or (
             isinstance(scale, list)
             and len(scale) == (d if self.metric is None else 1)
@@ -146,3 +165,4 @@ class Automatic:
         if not (numbers and type(grain) is float and 1e-3 <= grain <= 1e6 and type(due) is int and 0 <= due <= 2**53):
             raise ValueError(f"started: automatic is {stored!r:.200}, which cannot be")
         self.scale, self.grain, self.due = None if scale is None else np.array(scale), grain, due
+        self.depends = stored["depends"]

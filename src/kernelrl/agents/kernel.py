@@ -20,6 +20,7 @@ from kernelrl.agents.checks import (
     positive,
     whole_number,
 )
+from kernelrl.agents.dependence import NOT
 from kernelrl.agents.guarantees import (
     TheoryProblem,
     check_bonus,
@@ -40,7 +41,7 @@ from kernelrl.planning.replan import REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.log import new_log
-from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box
+from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box, placed_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
 
@@ -175,7 +176,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             exponent, local = bandwidth.exponent, True
         else:
             start, least, exponent, by_state, local = self._sigma, self._sigma, 0.0, False, False
-        return Smoothing(metric, start, least, exponent, by_state, local, merge, self.max_representatives, True)
+        return Smoothing(metric, start, least, exponent, by_state, local, merge, self.max_representatives)
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int) -> Settings:
         smoothing, kernel, lipschitz = self.smoothing(low.size), resolve_kernel(self.kernel), self._mapped_lipschitz()
@@ -198,9 +199,9 @@ class KernelAgent(CertifiedAgent, abstract=True):
             horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / sigma**2,
             reach=reach * sigma, stationary=self.stationary, interpolate=L is not None, lipschitz=constants,
             replan=replan, growth=growth, ready=smoothing.ready, logs=self._automatic is not None,
-            reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
-            by_state=smoothing.by_state, promises=bonus.promises, kernel=form, bonus=made, units=self.rewards.units,
-            space=space,
+            step_scale=smoothing.step_scale, by_step=smoothing.by_step, reading=BLEND if blends else NEAREST,
+            least_sigma=smoothing.least, exponent=smoothing.exponent, by_state=smoothing.by_state,
+            promises=bonus.promises, kernel=form, bonus=made, units=self.rewards.units, space=space,
         )  # fmt: skip
 
     def _settings_now(self) -> Settings:
@@ -215,6 +216,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if self._automatic is None:
             warn_of_axes(self.metric, low, high)
         self._sigma, self._log_epoch, self._renewal = self._bandwidth_of(0), 0, 0
+        if self._automatic is not None:
+            self._automatic.horizon = spaces.horizon
         if self.stored:
             self._restore(low.size)
         metric = self.smoothing(low.size).metric
@@ -225,9 +228,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
     def _empty_model(self, spaces: Spaces, settings: Settings, stream: Any) -> Any:
         """The model without data."""
         d = spaces.low.size
-        store, plan = self._keeping.new(
-            settings, embedded_box(settings.space, spaces.low, spaces.high), self.smoothing(d)
-        )
+        store, plan = self._keeping.new(settings, placed_box(settings, spaces.low, spaces.high), self.smoothing(d))
         return with_room(self.model_of(settings, store, plan, new_log(d), stream, d))
 
     def _restore(self, d: int) -> None:
@@ -295,8 +296,10 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if full:
             automatic.coarsen()
             self._learn_again(automatic)
-        if due and automatic.look(log, spaces.low, spaces.high, number, spaces.actions):
+        if due and automatic.look(log, spaces, number, self.stationary):
             self._learn_again(automatic)
+        if automatic.depends != NOT:
+            self._advice.of_dependence(automatic.depends)
         if due or full:
             self._renewal = self.episodes
             self._renew_local()

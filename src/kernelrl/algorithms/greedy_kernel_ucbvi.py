@@ -26,7 +26,6 @@ from kernelrl.episodes.verbs import (
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
-from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
 from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
@@ -35,7 +34,7 @@ from kernelrl.planning.greedy_merged import GreedyMerged, new_greedy_merged
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.log import Log
 from kernelrl.stores.merged import Merged
-from kernelrl.stores.samples import Samples, Settings
+from kernelrl.stores.samples import Samples, Settings, place, places
 
 __all__ = ["GreedyKernelUCBVI", "GreedyKernelUCBVIModel"]
 
@@ -66,8 +65,9 @@ def rescale_greedy(model, settings, keep):
 
 @choose.implement(GreedyKernelUCBVIModel)
 def choose_greedy(model, state, h):
-    x, q, memo = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions], model.memo
-    embed(model.settings.space, state, x)
+    x, memo = model.scratch[HERE, : places(model.settings, state)], model.memo
+    q = model.scratch[Q, : model.settings.actions]
+    place(model.settings, state, h, x)
     known = targets_at(model.plan, model.settings, model.store, x, h, q)
     memo[BEST], memo[STEP] = largest(q), h if known else -1.0
     memo[SEEN] = samples_in(model.store)
@@ -89,17 +89,18 @@ def is_known(model, x, h):
 @absorb.implement(GreedyKernelUCBVIModel)
 def absorb_greedy(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
-    x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
-    embed(settings.space, state, x)
-    embed(settings.space, next_state, y)
+    n = places(settings, state)
+    x, y = model.scratch[HERE, :n], model.scratch[NEXT, :n]
+    place(settings, state, h, x)
+    place(settings, next_state, h + 1, y)
     known = is_known(model, x, h)
     learn(plan, settings, store, x, action, reward, y, h, terminated, known, model.memo[BEST])
 
 
 @read_values.implement(GreedyKernelUCBVIModel)
 def read_values_greedy(model, state, h):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
+    x = model.scratch[HERE, : places(model.settings, state)]
+    place(model.settings, state, h, x)
     return value_at(model.plan, model.settings, model.store, x, h)
 
 
@@ -138,5 +139,5 @@ class GreedyKernelUCBVI(KernelAgent):
 
     def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
-        scratch, memo = np.zeros((3, max(d, settings.actions))), np.full(STATE + d, -1.0)
+        scratch, memo = np.zeros((3, max(d + 1, settings.actions))), np.full(STATE + d + 1, -1.0)
         return GreedyKernelUCBVIModel(settings, store, plan, log, stream, scratch, memo)

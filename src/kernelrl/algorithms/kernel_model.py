@@ -6,7 +6,6 @@ learns from a transition; `observe` also logs it.
 """
 
 from kernelrl.episodes.verbs import grow, has_room, observe, read_bonuses, read_counts, read_q
-from kernelrl.geometry.metrics import embed
 from kernelrl.geometry.representatives import KNOWN
 from kernelrl.jit.compile import compiled, generic
 from kernelrl.jit.fields import checks, completes
@@ -22,7 +21,7 @@ from kernelrl.planning.interface import (
 )
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.interface import add, grown_for, has_room_for
-from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO
+from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, place, places
 
 __all__ = ["HERE", "NEXT", "Q", "absorb", "implement_shared_verbs", "learn_again"]
 
@@ -111,18 +110,18 @@ def learn_again(model, most):
 
 
 def q_of(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
+    x = model.scratch[HERE, : places(model.settings, state)]
+    place(model.settings, state, h, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, out)
 
 
 def counts_of(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
+    x = model.scratch[HERE, : places(model.settings, state)]
+    place(model.settings, state, h, x)
     counts_at(model.plan, model.settings, model.store, x, h, out)
 
 
 def bonuses_of(model, state, h, out):
-    x = model.scratch[HERE, : state.size]
-    embed(model.settings.space, state, x)
+    x = model.scratch[HERE, : places(model.settings, state)]
+    place(model.settings, state, h, x)
     bonuses_at(model.plan, model.settings, model.store, x, h, out)

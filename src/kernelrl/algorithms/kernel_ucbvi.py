@@ -28,7 +28,6 @@ from kernelrl.episodes.verbs import (
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
-from kernelrl.geometry.metrics import embed
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.entries import new_incremental
 from kernelrl.planning.incremental import Incremental
@@ -44,7 +43,7 @@ from kernelrl.planning.smoothed import Smoothed, new_smoothed
 from kernelrl.stores.interface import add
 from kernelrl.stores.log import Log
 from kernelrl.stores.merged import Merged
-from kernelrl.stores.samples import Samples, Settings
+from kernelrl.stores.samples import Samples, Settings, place, places
 
 __all__ = ["KernelUCBVI", "KernelUCBVIModel"]
 
@@ -88,8 +87,8 @@ def begin_kernel(model):
 
 @choose.implement(KernelUCBVIModel)
 def choose_kernel(model, state, h):
-    x, q = model.scratch[HERE, : state.size], model.scratch[Q, : model.settings.actions]
-    embed(model.settings.space, state, x)
+    x, q = model.scratch[HERE, : places(model.settings, state)], model.scratch[Q, : model.settings.actions]
+    place(model.settings, state, h, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, q)
     return pick_largest(q, model.stream)
 
@@ -97,9 +96,10 @@ def choose_kernel(model, state, h):
 @absorb.implement(KernelUCBVIModel)
 def absorb_kernel(model, state, action, reward, next_state, h, terminated):
     plan, settings, store = model.plan, model.settings, model.store
-    x, y = model.scratch[HERE, : state.size], model.scratch[NEXT, : state.size]
-    embed(settings.space, state, x)
-    embed(settings.space, next_state, y)
+    n = places(settings, state)
+    x, y = model.scratch[HERE, :n], model.scratch[NEXT, :n]
+    place(settings, state, h, x)
+    place(settings, next_state, h + 1, y)
     add(store, settings, x, action, reward, y, h, terminated)
     replan = settings.replan
     if replan == EACH_STEP or (replan == DOUBLING and has_doubled(plan, settings, store, x, h, action)):
@@ -161,5 +161,5 @@ class KernelUCBVI(KernelAgent):
 
     def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
-        scratch = np.zeros((3, max(d, settings.actions)))
+        scratch = np.zeros((3, max(d + 1, settings.actions)))
         return KernelUCBVIModel(settings, store, plan, log, np.zeros(2, np.int64), stream, scratch)

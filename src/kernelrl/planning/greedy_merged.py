@@ -47,6 +47,7 @@ from kernelrl.stores.merged import (
     SUM_D,
     SUM_T,
     SUM_W2,
+    add_rewards,
     bonus_of,
     capacity_of,
     count_sample,
@@ -59,6 +60,7 @@ from kernelrl.stores.merged import (
 )
 from kernelrl.stores.samples import BLEND, has_next, lone_target
 from kernelrl.stores.transitions import entries_of, pass_back
+from kernelrl.stores.units import mapped
 
 __all__ = ["GreedyMerged", "new_greedy_merged"]
 
@@ -69,6 +71,7 @@ class GreedyMerged(NamedTuple):
     W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     T: Annotated[np.ndarray, Field("U Columns", scratch=True)]
+    rewards: Annotated[np.ndarray, Field("3 any Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
@@ -76,7 +79,10 @@ def new_greedy_merged(settings, merged):
     """No data yet."""
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
     check_memory((H, U, columns))
-    return GreedyMerged(np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((U, columns)), np.zeros(columns))
+    return GreedyMerged(
+        np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((U, columns)),
+        np.zeros((3, U if settings.by_step else 0, columns)), np.zeros(columns),
+    )  # fmt: skip
 
 
 @check_plan.implement_plain(GreedyMerged)
@@ -94,7 +100,12 @@ def greedy_merged_room(plan, settings, store):
 def grow_greedy_merged(values, settings, merged):
     merged = grown_for(merged, settings, settings.horizon)
     U = capacity_of(merged.reps)
-    values = values._replace(W=lengthen(values.W, U, 1), V=lengthen(values.V, U, 1), T=lengthen(values.T, U, 0))
+    values = values._replace(
+        W=lengthen(values.W, U, 1),
+        V=lengthen(values.V, U, 1),
+        T=lengthen(values.T, U, 0),
+        rewards=lengthen(values.rewards, U, 1) if settings.by_step else values.rewards,
+    )
     return values, merged
 
 
@@ -120,7 +131,9 @@ def with_values(values, settings, merged, V):
     for h in range(H):
         p = min(h, len(entries) - 1)  # one pool, or one per step
         after = units.nothing * (H - h - 1)
-        W[h] = (merged.rewards[p] - units.low * merged.N[p]) * units.factor + after * merged.ended[p]
+        W[h] = after * merged.ended[p]
+        if not settings.by_step:
+            W[h] += (merged.rewards[p] - units.low * merged.N[p]) * units.factor
         if h + 1 < H:
             y, pairs, counts = entries[p]
             np.add.at(W[h].reshape(-1), pairs, counts * V[h + 1, y])
@@ -142,6 +155,8 @@ def representative_targets(values, settings, merged, u, h, q):
     C = merged.sums[SUM_C, : q.size]
     row_counts(values, settings, merged, pool(settings, h), u, C)
     smooth_row(merged.reps.weights, u, values.W[h], values.T)
+    if settings.by_step:
+        add_rewards(settings, merged, h, u, C, values.rewards, values.T)
     for a in range(q.size):
         q[a] = values.T[u, a] / C[a] + bonus_of(settings, merged, h, u, a, C[a])
 
@@ -247,6 +262,8 @@ def greedy_merged_learn(values, settings, store, x, action, reward, y, h, termin
     first, last = (0, H - 1) if settings.stationary else (h, h)
     for level in range(first, last + 1):
         value = values.V[level + 1, v] if alive and level + 1 < H else 0.0
+        if settings.by_step:
+            value -= mapped(settings.units, reward)
         values.W[level, u, action] += lone_target(settings, level, reward, terminated) + value
 
 

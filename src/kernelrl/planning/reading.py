@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward
 from kernelrl.planning.interface import Planned, q_at
 from kernelrl.planning.sides import highest
 from kernelrl.stores.merged import count_waiting
+from kernelrl.stores.samples import place, places
 
 __all__ = ["plan_merged", "read_q", "read_value"]
 
@@ -29,16 +29,17 @@ def plan_merged(plan, settings, store, side):
 
 @compiled
 def fill_q(planned, side, states, h, u, out):
-    """Write Q_h on that side at raw `states` (n, d) into `out` (n, A); `u` (d,) is scratch."""
+    """Write Q_h on that side at raw `states` (n, d) into `out` (n, A); `u` (d+1,) is scratch."""
     for i in range(states.shape[0]):
-        embed(planned.settings.space, states[i], u)
-        q_at(planned.plan, planned.settings, planned.store, side, u, h, out[i])
+        x = u[: places(planned.settings, states[i])]
+        place(planned.settings, states[i], h, x)
+        q_at(planned.plan, planned.settings, planned.store, side, x, h, out[i])
 
 
 def read_q(planned, side, states, h):
     """(n, A) Q_h on that side at `states` (n, d)."""
     out = np.zeros((len(states), planned.settings.actions))
-    fill_q(hand_over(planned), side, states, h, np.zeros(states.shape[1]), out)
+    fill_q(hand_over(planned), side, states, h, np.zeros(states.shape[1] + 1), out)
     return out
 
 

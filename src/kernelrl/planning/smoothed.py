@@ -42,6 +42,7 @@ from kernelrl.stores.merged import (
     SUM_D,
     SUM_T,
     SUM_W2,
+    add_rewards,
     after_samples,
     bonus_of,
     capacity_of,
@@ -72,6 +73,7 @@ class Smoothed(NamedTuple):
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     inverse: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # 1/C and 1/√C
     T: Annotated[np.ndarray, Field("U Columns", scratch=True)]
+    rewards: Annotated[np.ndarray, Field("3 any Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
@@ -81,7 +83,8 @@ def new_smoothed(settings, merged):
     check_memory((H, U, columns))
     return Smoothed(
         new_groups(U, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)), np.zeros((H, U, columns)),
-        np.zeros((H, U)), np.zeros((2, U, columns)), np.zeros((U, columns)), np.zeros(columns),
+        np.zeros((H, U)), np.zeros((2, U, columns)), np.zeros((U, columns)),
+        np.zeros((3, U if settings.by_step else 0, columns)), np.zeros(columns),
     )  # fmt: skip
 
 
@@ -124,6 +127,7 @@ def grow_smoothed(plan, settings, merged):
         V=lengthen(plan.V, U, 1),
         inverse=lengthen(plan.inverse, U, 1),
         T=lengthen(plan.T, U, 0),
+        rewards=lengthen(plan.rewards, U, 1) if settings.by_step else plan.rewards,
     )
     return plan, merged
 
@@ -197,6 +201,9 @@ def smoothed_targets(plan, settings, store, side, h):
             smooth_row(store.reps.weights, u, plan.W[h], plan.T)
     else:
         smooth(plan.groups, plan.W[h], plan.T)
+    if settings.by_step:
+        for u in range(U):
+            add_rewards(settings, store, h, u, store.C[0, u], plan.rewards, plan.T)
     targets(side, settings.bonus, h, plan.T, store.C[p], plan.inverse, store.moments[:, p], plan.Q[h], U)
 
 

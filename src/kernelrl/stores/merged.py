@@ -72,6 +72,7 @@ __all__ = [
     "SUM_T",
     "SUM_W2",
     "Merged",
+    "add_rewards",
     "after_samples",
     "bonus_of",
     "capacity_of",
@@ -93,6 +94,8 @@ __all__ = [
 COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a waiting sample; SEEN: how many representatives there were
 SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
+TRIED, GOT = range(2)  # of `steps`: visits, and sums of their rewards
+POOLED = 0.1  # the pooled estimate of a reward counts as so much of a visit at the step
 MANY, TINY = 1e15, 1e-100  # upper bound on numbers of samples, lower bound on C
 
 
@@ -126,6 +129,8 @@ class Merged(NamedTuple):
     waiting_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
     starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states; new ones replace the oldest
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
+    # TRIED and GOT of each step, where rewards depend on it
+    steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
     # C, T, D = Σwρ and W2 = Σw² of a state that is no representative
     sums: Annotated[np.ndarray, Field("4 Columns", scratch=True)]
     moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
@@ -152,7 +157,8 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
         reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
         np.full((pools, U, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
-        np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((4, columns)),
+        np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((2, H if settings.by_step else 0, U, columns)),
+        np.zeros((4, columns)),
         np.zeros((2 if moments else 0, pools, U, columns)),
     )  # fmt: skip
 
@@ -180,6 +186,7 @@ def grown_merged(store, settings, samples):
         waiting=lengthen(store.waiting, room, 1),
         waiting_reward=lengthen(store.waiting_reward, room, 0),
         of=lengthen(store.of, U, 0),
+        steps=lengthen(store.steps, U, 2),
         moments=lengthen(store.moments, U, 2),
     )
 
@@ -338,6 +345,9 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     merged.rewards[p, v, a] += reward
     if terminated:
         merged.ended[p, v, a] += 1.0
+    if settings.by_step:
+        merged.steps[TRIED, h, v, a] += 1.0
+        merged.steps[GOT, h, v, a] += reward
     start, end = list_of(near, v) if not is_local(merged) else (0, 0)
     for j in range(start, end):
         u = near.index[j]
@@ -354,12 +364,26 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
 
 @inner
 def after_samples(settings, merged, h, W):
-    """W_h(v, a) without planned values: mapped rewards and the values after terminations; `W` is flat."""
+    """W_h(v, a) without planned values: mapped rewards and the values after terminations; `W` is flat.
+
+    Where rewards depend on the step, they are added after smoothing (`reward_of_step`).
+    """
     p, n, units = pool(settings, h), merged.reps.number[KNOWN] * merged.C.shape[2], settings.units
     after = after_end(units, settings.horizon, h)
     rewards, N, ended = merged.rewards[p].reshape(W.size), merged.N[p].reshape(W.size), merged.ended[p].reshape(W.size)
     for i in range(n):
-        W[i] = mapped_sum(units, rewards[i], N[i]) + after * ended[i]
+        W[i] = after * ended[i] if settings.by_step else mapped_sum(units, rewards[i], N[i]) + after * ended[i]
+
+
+@inner
+def reward_of_step(settings, got, C, got_then, tried_then):
+    """r̂_h = (POOLED·r̂ + Σw·m(r))/(POOLED + Σw), where the last two sums are over the samples of step h only.
+
+    r̂ is the pooled estimate. The arguments are smoothed sums: of all rewards, β + counts, and those of the step.
+    """
+    pooled = mapped_sum(settings.units, got, C - settings.beta) / C
+    then = mapped_sum(settings.units, got_then, tried_then)
+    return (POOLED * pooled + then) / (POOLED + tried_then)
 
 
 @inner
@@ -472,8 +496,39 @@ def local_estimates(settings, merged, h, x, W, U):
                 w = local_weight(settings, square * scales[a])
                 sums[SUM_C, a] += w * merged.N[p, v, a]
                 sums[SUM_T, a] += w * W[v, a]
+    if settings.by_step:
+        add_rewards_elsewhere(settings, merged, h, x, U, scales)
     for a in range(settings.actions):
         scales[a] = 0.0
+
+
+@inner
+def add_rewards_elsewhere(settings, merged, h, x, U, scales):
+    """Add the rewards of step `h` to T in `sums`, with the bandwidths `scales` (columns,) of `x`."""
+    reps, sums = merged.reps, merged.sums
+    for a in range(settings.actions):
+        got, got_then, tried_then = 0.0, 0.0, 0.0
+        for v in range(U):
+            w = local_weight(settings, square_to(reps, settings.space, v, x) * scales[a])
+            got += w * merged.rewards[0, v, a]
+            got_then += w * merged.steps[GOT, h, v, a]
+            tried_then += w * merged.steps[TRIED, h, v, a]
+        C = sums[SUM_C, a]
+        sums[SUM_T, a] += C * reward_of_step(settings, got, C, got_then, tried_then)
+
+
+@inner
+def add_rewards(settings, merged, h, u, C, sums, T):
+    """Add C (A,) times the rewards of step `h` to T[u] (columns,) of a representative.
+
+    `sums` (3, U, columns) is scratch.
+    """
+    near = merged.reps.weights
+    smooth_row(near, u, merged.rewards[0], sums[0])
+    smooth_row(near, u, merged.steps[GOT, h], sums[1])
+    smooth_row(near, u, merged.steps[TRIED, h], sums[2])
+    for a in range(settings.actions):
+        T[u, a] += C[a] * reward_of_step(settings, sums[0, u, a], C[a], sums[1, u, a], sums[2, u, a])
 
 
 @compiled

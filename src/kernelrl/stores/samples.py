@@ -39,6 +39,9 @@ __all__ = [
     "implement_log_verbs",
     "lone_target",
     "new_samples",
+    "place",
+    "placed_box",
+    "places",
     "row",
 ]
 
@@ -64,6 +67,8 @@ class Settings(NamedTuple):
     growth: float  # with GROWING, the factor by which episodes grow between plans
     ready: bool  # data count; before, they are only logged, and actions are random
     logs: bool  # raw transitions are kept, too
+    step_scale: float  # embedded states have step_scale·h as their last coordinate; 0: they do not
+    by_step: bool  # rewards depend on the step, though the data are pooled
     reading: int  # NEAREST or BLEND
     least_sigma: float  # σ_min of local bandwidths
     exponent: float  # by which they fall with the count
@@ -184,6 +189,29 @@ def cell_widths(settings, bounded):
         return weights, weights
     caps = settings.horizon - np.arange(settings.horizon)
     return weights, min(weights, float((caps / settings.lipschitz).max()) / 3.0)
+
+
+@inner
+def places(settings, state):
+    """The number of coordinates of an embedded state: one more than those of the raw `state` if the step is one."""
+    return state.size + (settings.step_scale > 0.0)
+
+
+@inner
+def place(settings, state, h, out):
+    """Embed a raw state of step `h` into `out` (places,)."""
+    d = state.size
+    embed(settings.space, state, out[:d])
+    if out.size > d:
+        out[d] = h * settings.step_scale
+
+
+def placed_box(settings, low, high):
+    """The box of embedded states (see `embedded_box`), including the step where it is a coordinate."""
+    box = embedded_box(settings.space, low, high)
+    if settings.step_scale == 0.0:
+        return box
+    return np.append(box[0], 0.0), np.append(box[1], settings.horizon * settings.step_scale)
 
 
 @inner
