@@ -35,7 +35,7 @@ SECONDS = 300  # after which a process is taken to hang
 MEMORY = 8 * 2**30  # bytes that a process may take
 FEW, MANY = 8, 60  # episodes of training without and with machine code
 
-KERNEL = {"bandwidth": 0.1, "bonus_scale": 0.1}
+KERNEL = {"bonus": "simplified", "reading": "nearest", "bandwidth": 0.1, "bonus_scale": 0.1}
 EXACT = {**KERNEL, "representatives": None}
 JOINT = krl.bonuses.Joint(0.1)
 
@@ -56,7 +56,9 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "kernel-merged-joint": lambda: krl.KernelUCBVI(
         bandwidth=0.1, lipschitz=2.0, bonus=JOINT, replan="doubling", reward_range=(0, 1)
     ),
-    "kernel-merged-steps": lambda: krl.KernelUCBVI(**KERNEL, bonus=krl.bonuses.Simplified(0.5, 2.0), stationary=False),
+    "kernel-merged-steps": lambda: krl.KernelUCBVI(
+        **{**KERNEL, "bonus": krl.bonuses.Simplified(0.5, 2.0)}, stationary=False
+    ),
     "greedy-exact": lambda: krl.GreedyKernelUCBVI(**EXACT, lipschitz=2.0),
     "greedy-merged": lambda: krl.GreedyKernelUCBVI(**KERNEL, lipschitz=2.0),
     "greedy-merged-steps": lambda: krl.GreedyKernelUCBVI(**KERNEL, stationary=False),

@@ -14,6 +14,7 @@ import polars
 import kernelrl as krl
 from kernelrl.agents import codec
 from kernelrl.experiments.store import FORMAT
+from plain import plain
 
 ENVIRONMENT = {"id": "kernelrl/TwinRooms-v0", "goal": [0.3, 0.3], "radius": 0.3}
 
@@ -82,7 +83,9 @@ class Store:
 
 
 AGENTS = {
-    "greedy": lambda: krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=10.0),
+    "greedy": lambda: plain(krl.GreedyKernelUCBVI)(
+        bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=10.0
+    ),
     "random": lambda: krl.RandomAgent(),
     "dividing": lambda: Dividing(),
 }

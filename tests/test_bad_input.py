@@ -12,9 +12,10 @@ import pytest
 from gymnasium.wrappers import TransformReward
 
 import kernelrl as krl
+from plain import GREEDY, plain
 from small_envs import Line
 
-KERNEL = {"bandwidth": 0.1, "representatives": None}
+KERNEL = {**GREEDY, "bandwidth": 0.1, "representatives": None}
 BOX = gym.spaces.Box(np.array([0.0, -1.0]), np.array([1.0, 2.0]), dtype=np.float64)
 GOOD = [0.5, 0.5]
 H, A = 3, 2
@@ -292,8 +293,10 @@ def test_bonus_scale(value):
 
 
 def test_bandwidth_is_needed():
-    with pytest.raises(TypeError, match="bandwidth"):
-        krl.KernelUCBVI(representatives=None)
+    """Where every sample is kept; representatives can choose their own."""
+    for cls in (krl.KernelUCBVI, krl.GreedyKernelUCBVI):
+        with pytest.raises(ValueError, match=r"^bandwidth: an agent that keeps every sample .* give a number"):
+            cls(representatives=None, lipschitz=1.0)
     with pytest.raises(TypeError, match="positional"):
         krl.KernelUCBVI(0.1)
 
@@ -357,9 +360,11 @@ def test_greedy_needs_lipschitz_or_representatives():
         greedy(lipschitz=None)
 
 
-@pytest.mark.parametrize("value", ["always", None, 1])
+@pytest.mark.parametrize("value", ["always", None, 1, 0.5, True, math.nan, math.inf, [2.0]])
 def test_replan(value):
-    with pytest.raises(ValueError, match=r"^replan must be one of episode, step, doubling, got"):
+    with pytest.raises(
+        ValueError, match=r"^replan must be one of episode, step, doubling, auto, or a number above 1, .*; got"
+    ):
         kernel(replan=value)
 
 
@@ -558,9 +563,9 @@ def test_a_bandwidth_in_which_no_two_states_meet():
             return self.x, float(self.x[0] > 90), False, False, {}
 
     with pytest.warns(UserWarning, match=r"^bandwidth: \d+ samples have made \d+ representative states") as caught:
-        krl.KernelUCBVI(bandwidth=0.025, horizon=20).fit(Wide(), 80, seed=0)
+        plain(krl.KernelUCBVI)(bandwidth=0.025, horizon=20).fit(Wide(), 80, seed=0)
     assert len(caught) == 1
-    krl.KernelUCBVI(bandwidth=5.0, horizon=20).fit(Wide(), 80, seed=0)
+    plain(krl.KernelUCBVI)(bandwidth=5.0, representatives=1.5, horizon=20).fit(Wide(), 80, seed=0)
 
 
 # --------------------------------------------------------------------------------------------------------- environments

@@ -63,6 +63,10 @@ OBJECTS = {
         lambda minimum, more, exponent: krl.schedules.Power(minimum + more, minimum, exponent),
         st.floats(0.01, 1), st.floats(0, 1), st.floats(0, 3),
     ),
+    krl.schedules.Local: st.builds(
+        lambda minimum, more, exponent, by: krl.schedules.Local(minimum + more, minimum, exponent, by),
+        st.floats(0.01, 1), st.floats(0, 1), st.floats(0, 3), st.sampled_from(["action", "state"]),
+    ),
     Recursion: st.builds(Recursion, st.floats(0, 9), st.floats(0, 9)),
     user_objects.Halving: st.builds(user_objects.Halving, st.floats(0.1, 1), st.just(0.05), st.integers(1, 99)),
     user_objects.Weighted: st.builds(user_objects.Weighted, st.lists(positive, min_size=1, max_size=4).map(tuple)),

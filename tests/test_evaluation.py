@@ -14,11 +14,12 @@ from kernelrl.agents.evaluation import FIRST, empirical_bernstein, t_interval
 from kernelrl.jit.stream import episode_seed
 from naive import statistics as naive
 from naive.ramp import RampValues
+from plain import plain
 from small_envs import Counting, Line
 
 
 def fitted(**options):
-    agent = krl.GreedyKernelUCBVI(
+    agent = plain(krl.GreedyKernelUCBVI)(
         bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0, reward_range=(0, 1), **options
     )
     agent.fit(gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3), 30, seed=3)
@@ -28,10 +29,10 @@ def fitted(**options):
 @pytest.mark.parametrize(
     "agent",
     [
-        krl.GreedyKernelUCBVI(
+        plain(krl.GreedyKernelUCBVI)(
             bandwidth=0.1, bonus_scale=0.02, representatives=None, lipschitz=2.0, reward_range=(0, 1)
         ),
-        krl.KernelUCBVI(bandwidth=0.1, bonus_scale=0.02, representatives=0.1, reward_range=(0, 1)),
+        plain(krl.KernelUCBVI)(bandwidth=0.1, bonus_scale=0.02, representatives=0.1, reward_range=(0, 1)),
         krl.UCBVI(bins=5, bonus_scale=0.02, reward_range=(0, 1)),
         krl.AdaptiveQL(bonus_scale=0.02, reward_range=(0, 1)),
         krl.RandomAgent(reward_range=(0, 1)),
@@ -207,7 +208,13 @@ class Starts(gym.Env):
         return np.array([self.x]), reward, False, False, {}
 
 
-CERTIFIED = {"bandwidth": 0.1, "regularization": 5.0, "lipschitz": (0.5, 1.0), "bonus": krl.bonuses.Joint(0.05)}
+CERTIFIED = {
+    "reading": "nearest",
+    "bandwidth": 0.1,
+    "regularization": 5.0,
+    "lipschitz": (0.5, 1.0),
+    "bonus": krl.bonuses.Joint(0.05),
+}
 CERTIFIED["reward_range"] = (0, 1)
 
 
@@ -251,7 +258,7 @@ def test_policy_gap_bounds_the_gap():
 
 def test_policy_gap_refusals():
     env = gym.make("kernelrl/Ramp-v0")
-    agent = krl.KernelUCBVI(bandwidth=0.1, representatives=0.1)
+    agent = plain(krl.KernelUCBVI)(bandwidth=0.1, representatives=0.1)
     with pytest.raises(RuntimeError, match="not been started"):
         agent.policy_gap(env)
     agent.fit(env, 1, seed=0)

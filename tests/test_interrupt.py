@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
+from plain import plain
 
 STEPS = 20
 
@@ -34,7 +35,7 @@ def make_env():
 
 
 def make():
-    return krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, lipschitz=2.0, representatives=None)
+    return plain(krl.GreedyKernelUCBVI)(bandwidth=0.1, bonus_scale=0.02, lipschitz=2.0, representatives=None)
 
 
 @pytest.fixture(autouse=True)

@@ -21,13 +21,14 @@ from naive.opt_ql import NaiveOptQL
 from naive.representatives import NaiveRepresentatives
 from naive.tabular_ucbvi import NaiveUCBVI
 from naive.units import Units
+from plain import GREEDY
 from problems import random_log
 from test_interface import make_env
 
 H, A = 3, 2
 LOW, HIGH = np.zeros(2), np.ones(2)
 BOX = gym.spaces.Box(LOW, HIGH, dtype=np.float64)
-KERNEL = {"bandwidth": 0.117, "regularization": 0.0137, "bonus_scale": 0.05}
+KERNEL = {**GREEDY, "bandwidth": 0.117, "regularization": 0.0137, "bonus_scale": 0.05}
 
 PLANNING = {
     "KernelUCBVI": (krl.KernelUCBVI, {**KERNEL, "representatives": None}),

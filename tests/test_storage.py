@@ -26,7 +26,7 @@ from kernelrl.agents import archive as archive_module
 from kernelrl.agents import registry, storage
 from kernelrl.geometry import buckets
 
-KERNEL = {"bandwidth": 0.1, "representatives": None}
+KERNEL = {"bonus": "simplified", "reading": "nearest", "bandwidth": 0.1, "representatives": None}
 
 
 def started(seed=3, **options):

@@ -8,9 +8,10 @@ import pytest
 from gymnasium.wrappers import TransformObservation
 
 import kernelrl as krl
+from plain import GREEDY
 from terminating import REWARDS, CorridorCells, Stop, optimal_values
 
-KERNEL = {"bandwidth": 0.02, "regularization": 0.001, "bonus_scale": 0.05}
+KERNEL = {**GREEDY, "bandwidth": 0.02, "regularization": 0.001, "bonus_scale": 0.05}
 # The agent, and whether its states are points of a box.
 AGENTS = {
     "KernelUCBVI": (krl.KernelUCBVI, {**KERNEL, "representatives": None}, True),

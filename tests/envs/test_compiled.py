@@ -18,6 +18,7 @@ import kernelrl as krl
 from kernelrl.agents import fitting
 from kernelrl.envs.wrapping import compiled_dynamics, is_shipped, why_not_compiled
 from kernelrl.random import normal, seed_stream, uniform
+from plain import plain
 from small_envs import Counting
 
 compiling = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
@@ -115,7 +116,7 @@ def test_dynamics_that_fail(cls, driver, kind, message):
     """The agent is as before the episode; what was played before is what is played without the trouble."""
 
     def new():
-        return agent() if cls is krl.OptQL else krl.KernelUCBVI(bandwidth=0.2, bonus_scale=0.05)
+        return agent() if cls is krl.OptQL else plain(krl.KernelUCBVI)(bandwidth=0.2, bonus_scale=0.05)
 
     learner, twin = new(), new()
     with pytest.raises(ValueError, match=f"^the environment's {message}") as caught:

@@ -10,6 +10,7 @@ from gymnasium.utils.env_checker import check_env
 import kernelrl as krl
 from kernelrl.envs import Ramp
 from naive.ramp import RampValues
+from plain import plain
 
 
 def test_gymnasium_is_content():
@@ -47,7 +48,7 @@ def test_noise():
 def test_two_steps_and_both_drivers():
     returns = []
     for driver in ("python", "compiled"):
-        agent = krl.GreedyKernelUCBVI(bandwidth=0.1, lipschitz=(0.5, 1.0), representatives=None)
+        agent = plain(krl.GreedyKernelUCBVI)(bandwidth=0.1, lipschitz=(0.5, 1.0), representatives=None)
         history = agent.fit(gym.make("kernelrl/Ramp-v0"), 30, seed=2, driver=driver)
         assert (history.lengths == 2).all()
         returns.append(history.returns)

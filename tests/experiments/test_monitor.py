@@ -22,6 +22,7 @@ from kernelrl.experiments.objects import build_agent, optimal_values
 from kernelrl.experiments.runner import Plan, Result, extend, plan_jobs
 from kernelrl.experiments.store import Store
 from kernelrl.reporting import page, report_of, summary
+from plain import plain
 
 EPISODES = 60
 # A bonus so small that values fall below V* soon.
@@ -90,7 +91,7 @@ def test_columns_are_what_fit_says(made):
     assert history.schema["below"] == polars.Int64 and history.schema["shortfall"] == polars.Float64
     assert made.run("alone", 1).history().columns == ["episode", "return", "steps", "seconds", "value"]
     env = gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
-    agent = krl.GreedyKernelUCBVI(bandwidth=0.05, representatives=0.1, bonus_scale=0.001)
+    agent = plain(krl.GreedyKernelUCBVI)(bandwidth=0.05, representatives=0.1, bonus_scale=0.001)
     optimism = agent.fit(env, EPISODES, seed=1, monitor=optimal.solve(env)).optimism
     gaps = (optimism.optimal - optimism.values).reshape(EPISODES, 20)
     assert history["below"].to_list() == (gaps > 1e-9).sum(axis=1).tolist()

@@ -13,6 +13,7 @@ import kernelrl as krl
 from experiment_parts import GREEDY, RANDOM, table, write_toml
 from kernelrl import experiments
 from kernelrl.experiments.store import FORMAT, safe_name
+from plain import plain
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def test_one_table(made):
 def test_a_run_is_what_fit_gives(made):
     import gymnasium as gym
 
-    agent = krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.02, lipschitz=2, representatives=None)
+    agent = plain(krl.GreedyKernelUCBVI)(bandwidth=0.1, bonus_scale=0.02, lipschitz=2, representatives=None)
     history = agent.fit(gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3), 60, seed=1)
     run = next(run for run in experiments.open_store(made).runs() if (run.label, run.seed) == ("greedy", 1))
     stored = run.history()

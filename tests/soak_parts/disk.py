@@ -12,6 +12,7 @@ import kernelrl as krl
 from edited_files import make_env
 from experiment_parts import GREEDY, call, command, environment, table, write_toml
 from kernelrl import experiments
+from plain import plain
 from soak_parts.outcome import Outcome
 from test_files import save_and_load_in_threads
 
@@ -33,7 +34,7 @@ def run(scale: float, folder: Path, saves: int, runs: int, threaded: int) -> Out
 
 def save_with_limits(outcome: Outcome, folder: Path, count: int) -> None:
     """Save over an older file where files may not grow beyond so many bytes."""
-    old, new = (krl.GreedyKernelUCBVI(bandwidth=0.1, lipschitz=1.0, representatives=None) for _ in range(2))
+    old, new = (plain(krl.GreedyKernelUCBVI)(bandwidth=0.1, lipschitz=1.0, representatives=None) for _ in range(2))
     old.fit(make_env(), 4, seed=1)
     new.fit(make_env(), 40, seed=2)
     path, rng = folder / "agent.krl", np.random.default_rng(0)

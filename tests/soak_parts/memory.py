@@ -17,6 +17,7 @@ import gymnasium as gym
 
 import kernelrl as krl
 from experiment_parts import environment
+from plain import plain
 from soak_parts.outcome import Outcome
 
 H, PIECES = 20, 20
@@ -27,13 +28,15 @@ SHARE = {"kernel-exact": 0.02, "greedy-exact": 0.1, "merged": 0.5, "greedy-merge
 FLAT: dict[str, Callable[[], krl.Agent]] = {
     "optql": lambda: krl.OptQL(bins=10),
     "ucbvi": lambda: krl.UCBVI(bins=5),
-    "merged": lambda: krl.KernelUCBVI(bandwidth=0.1, bonus_scale=0.05),
-    "greedy-merged": lambda: krl.GreedyKernelUCBVI(bandwidth=0.1, bonus_scale=0.05),
+    "merged": lambda: plain(krl.KernelUCBVI)(bandwidth=0.1, bonus_scale=0.05),
+    "greedy-merged": lambda: plain(krl.GreedyKernelUCBVI)(bandwidth=0.1, bonus_scale=0.05),
     "saving": lambda: krl.OptQL(bins=10),
 }
 GROWING: dict[str, Callable[[], krl.Agent]] = {
-    "greedy-exact": lambda: krl.GreedyKernelUCBVI(bandwidth=0.1, lipschitz=2.0, representatives=None),
-    "kernel-exact": lambda: krl.KernelUCBVI(bandwidth=0.05, bonus_scale=0.05, representatives=None, stationary=False),
+    "greedy-exact": lambda: plain(krl.GreedyKernelUCBVI)(bandwidth=0.1, lipschitz=2.0, representatives=None),
+    "kernel-exact": lambda: plain(krl.KernelUCBVI)(
+        bandwidth=0.05, bonus_scale=0.05, representatives=None, stationary=False
+    ),
 }
 
 

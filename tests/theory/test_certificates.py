@@ -20,7 +20,7 @@ from theory.test_guarantees import H, learner, ramp
 
 START = [0.5]
 CAP = float(H)
-SMALL = {"bandwidth": 0.1, "regularization": 5.0}
+SMALL = {"reading": "nearest", "bandwidth": 0.1, "regularization": 5.0}
 
 
 def test_a_hundred_seeds():

@@ -27,6 +27,7 @@ from kernelrl.theory.regret import (
     sum_of_inverse_roots,
 )
 from naive import kernels
+from plain import plain
 from theory.test_formulas import GAUSSIAN, twin_rooms
 
 
@@ -72,7 +73,7 @@ def scattered(beta):
 
 def logged(beta):
     """What Greedy-Kernel-UCBVI visits in TwinRooms' first steps."""
-    agent = krl.GreedyKernelUCBVI(
+    agent = plain(krl.GreedyKernelUCBVI)(
         bandwidth=0.1, regularization=beta, lipschitz=10.0, representatives=None, horizon=H, stationary=False
     )
     agent.fit(gym.make("kernelrl/TwinRooms-v0", noise=0.05), K, seed=0, driver="python")

@@ -9,9 +9,9 @@ a number f   before an episode, when the number of episodes has grown by the fac
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
-
-from kernelrl.arguments import one_of, positive
 
 __all__ = ["DOUBLING", "EACH_EPISODE", "EACH_STEP", "GROWING", "REPLAN", "check_replan", "replan_code"]
 
@@ -22,14 +22,14 @@ AUTO = 1.005
 
 def check_replan(replan: Any) -> str | float:
     """The argument in its one form, or an error that names it."""
-    if isinstance(replan, str):
-        return one_of("replan", replan, (*REPLAN, "auto"))
-    if isinstance(replan, bool):
-        raise ValueError(f"replan must be one of {', '.join(REPLAN)}, auto, or a number above 1, got {replan!r}")
-    factor = positive("replan", replan)
-    if factor <= 1.0:
-        raise ValueError(f"replan: a number is the factor by which episodes grow, so it is above 1; got {replan!r}")
-    return factor
+    if isinstance(replan, str) and replan in (*REPLAN, "auto"):
+        return replan
+    if isinstance(replan, bool) or not isinstance(replan, Real) or not 1.0 < replan < math.inf:
+        raise ValueError(
+            f"replan must be one of {', '.join(REPLAN)}, auto, or a number above 1, the factor by which episodes grow "
+            f"from plan to plan; got {replan!r}"
+        )
+    return float(replan)
 
 
 def replan_code(replan: str | float) -> tuple[int, float]:
