@@ -89,7 +89,9 @@ GREEDY = """
 label = "greedy"
 agent = "GreedyKernelUCBVI"
 bandwidth = 0.1
+bonus = "simplified"
 bonus_scale = 0.02
+reading = "nearest"
 lipschitz = 2
 representatives = "none"
 """

@@ -107,7 +107,12 @@ def variants():
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)
-    yield lambda: krl.KernelUCBVI(**{**shared, "representatives": 1})
+    yield lambda: krl.KernelUCBVI(**{**shared, "representatives": 1, "replan": 2})
+    local = {"bandwidth": krl.schedules.Local(1, 1, 0), "representatives": 1, "reading": "blend"}
+    for cls in (krl.KernelUCBVI, krl.GreedyKernelUCBVI):
+        yield lambda cls=cls: cls(horizon=4)
+        yield lambda cls=cls: cls(horizon=4, reward_range=(-1, 2), metric="manhattan", max_representatives=9)
+        yield lambda cls=cls: cls(**{**shared, **local})
     yield lambda: krl.KernelUCBVI(**shared)
 
 

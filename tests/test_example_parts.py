@@ -80,7 +80,7 @@ def test_both_drivers_and_files(driver, tmp_path):
     agent.fit("kernelrl/TwinRooms-v0", 7, seed=3, driver=driver)
     agent.save(tmp_path / "agent.krl")
     loaded = krl.load(tmp_path / "agent.krl")
-    assert {name: getattr(loaded, name) for name in OWN} == OWN and loaded.representatives == 0.2
+    assert {name: getattr(loaded, name) for name in OWN} == OWN and loaded.model.store.reps.merge == 0.2
     assert loaded.fit("kernelrl/TwinRooms-v0", 5, driver=driver).returns.tolist() == history.returns[7:].tolist()
     states = np.random.default_rng(0).random((5, 2))
     for name in ("counts", "bonuses", "q_values", "values"):
@@ -119,7 +119,7 @@ def test_they_are_listed():
 
 def test_stages():
     assert [Stages((0.3, 0.2, 0.1), every=2)(k) for k in (0, 1, 2, 3, 4, 5, 99)] == [0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1]
-    assert krl.KernelUCBVI(bandwidth=Stages((0.3, 0.1))).representatives == 0.2
+    assert started(krl.KernelUCBVI(bandwidth=Stages((0.3, 0.1)))).model.store.reps.merge == 0.2
 
 
 # --------------------------------------------------------------------------------------------------- kernels and theory

@@ -32,7 +32,9 @@ label = "{}"
 agent = "GreedyKernelUCBVI"
 bandwidth = 0.05
 representatives = 0.1
+bonus = "simplified"
 bonus_scale = 0.001
+reading = "nearest"
 """
 MONITORED = GREEDY.format("watched") + "monitor = true\n"
 RANDOM = RANDOM + "reward_range = [0, 1]\n"  # so that its values are the highest there can be
