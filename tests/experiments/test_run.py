@@ -20,10 +20,14 @@ from kernelrl.experiments.lock import FolderLock
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """An experiment that takes some seconds, in an environment that runs in Python, and its undisturbed results."""
+    """An experiment that takes some seconds, in an environment that runs in Python, and its undisturbed results.
+
+    The results do not depend on the pauses.
+    """
     folder = tmp_path_factory.mktemp("whole")
+    quick = write_toml(folder / "quick.toml", RANDOM + GREEDY, episodes=120, seeds=1, pause=0.0)
+    assert experiments.run(quick, folder / "out", workers=2).finished
     file = write_toml(folder / "slow.toml", RANDOM + GREEDY, episodes=120, seeds=1, pause=0.001)
-    assert experiments.run(file, folder / "out", workers=2).finished
     return file, table(folder / "out")
 
 
