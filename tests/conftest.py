@@ -12,19 +12,21 @@ from hypothesis import settings  # noqa: E402
 settings.register_profile("kernelrl", deadline=None)  # a loaded machine is no error
 settings.load_profile("kernelrl")
 
-LONG = (  # the files that take longest, longest first; those that start many processes beside those that compile
+# The files that take longest, longest first. Those that need the same machine code are apart, or both processes would
+# compile it.
+LONG = (
     "experiments/test_run.py",
     "test_edited_files.py",
-    "test_soak.py",
-    "test_interface.py",
     "test_cache.py",
+    "test_interface.py",
     "theory/test_certificates.py",
+    "test_soak.py",
     "experiments/test_ray.py",
     "algorithms/test_own_parts_against_naive.py",
     "algorithms/test_exact_against_naive.py",
-    "test_example_parts.py",
     "reporting/test_browser.py",
     "algorithms/test_representatives_against_naive.py",
+    "test_example_parts.py",
     "experiments/test_learning.py",
     "envs/test_optimal.py",
     "test_recovery.py",
