@@ -46,7 +46,7 @@ paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,
 	@$(BIN)/kernelrl report results/paper
 
 test: $(DEV)  ## run the tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 soak: $(DEV)  ## try for 20 minutes to break what docs/reliability.md promises; SOAK='--minutes 5 --only kills' for less
 	@$(BIN)/python tests/soak.py $(SOAK)

@@ -32,7 +32,8 @@ def run(number: int, loaded: bool) -> bool:
     for burner in burners:
         burner.start()
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *files]
+    options = ["-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]  # else by their numbers of tests
+    command = [sys.executable, "-m", "pytest", *options, *files]
     done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
     for burner in burners:
         burner.kill()

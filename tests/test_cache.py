@@ -26,6 +26,7 @@ from kernelrl.jit.code_cache import CodeCache
 from kernelrl.jit.code_key import UnknownError
 from kernelrl.jit.compile import cache_dir, compiled
 from listening import LISTEN
+from prepared import Prepared, user_environment
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
 
@@ -525,11 +526,10 @@ def edit(file, old, new):
 
 
 def start_user(folder, program="run.py"):
-    environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.Popen(
         [sys.executable, program],
         cwd=folder,
-        env=environment,
+        env=user_environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -546,10 +546,11 @@ def result_of(process):
 def test_an_edited_file_is_compiled_again(tmp_path):
     """A user's algorithm, environment, metric and map, and functions in other files that they call."""
     write_user_files(tmp_path)
-    assert result_of(start_user(tmp_path))[0] == START
-    for file, old, new, right in USER_EDITS:
-        edit(tmp_path / file, old, new)
-        assert result_of(start_user(tmp_path))[0] == right, (file, old)
+    with Prepared(tmp_path) as prepared:
+        assert prepared.run()[0] == START
+        for file, old, new, right in USER_EDITS:
+            edit(tmp_path / file, old, new)
+            assert prepared.run()[0] == right, (file, old)
     assert result_of(start_user(tmp_path)) == (right, [])
     edit(tmp_path / "my_constants.py", "7.0 * action", "10.0 * action")  # an earlier state, which is on disk, too
     edit(tmp_path / "my_helper.py", "2.0 * factor", "1.0 * factor")
@@ -560,15 +561,16 @@ def test_an_edited_script_is_compiled_again(tmp_path):
     """The same in `__main__`, and with all classes and functions made inside a function."""
     write_user_files(tmp_path)
     inside = "def all_inside():\n" + "".join(f"    {line}\n" for line in (MINE + RUN).splitlines()) + "all_inside()\n"
-    for program, source in (("script.py", MINE + RUN), ("inside.py", inside)):
-        file = tmp_path / program
-        file.write_text(source)
-        assert result_of(start_user(tmp_path, program))[0] == START
-        edit(file, "    return 2\n", "    return 3\n")
-        edit(file, "1.0 * abs", "2.0 * abs")
-        right = [3, 30.0, 0.5, 36.0, 0.5]
-        assert result_of(start_user(tmp_path, program))[0] == right
-        assert result_of(start_user(tmp_path, program)) == (right, [])
+    with Prepared(tmp_path) as prepared:
+        for program, source in (("script.py", MINE + RUN), ("inside.py", inside)):
+            file = tmp_path / program
+            file.write_text(source)
+            assert prepared.run(program)[0] == START
+            edit(file, "    return 2\n", "    return 3\n")
+            edit(file, "1.0 * abs", "2.0 * abs")
+            right = [3, 30.0, 0.5, 36.0, 0.5]
+            assert prepared.run(program)[0] == right
+            assert result_of(start_user(tmp_path, program)) == (right, [])
 
 
 POOL = """
@@ -634,10 +636,11 @@ def test_an_edited_environment_is_compiled_again(tmp_path, program):
     (tmp_path / "pool_physics.py").write_text(POOL_PHYSICS)
     (tmp_path / "pool.py").write_text(POOL if program == "run.py" else POOL + RUN_POOL)
     (tmp_path / "run.py").write_text("from pool import PoolEnv, krl\n" + RUN_POOL)
-    assert result_of(start_user(tmp_path, program))[0] == [2.0, 2.0]
-    for what, file, old, new, right in POOL_EDITS:
-        edit(tmp_path / file, old, new)
-        assert result_of(start_user(tmp_path, program))[0] == [right, right], what
+    with Prepared(tmp_path) as prepared:
+        assert prepared.run(program)[0] == [2.0, 2.0]
+        for what, file, old, new, right in POOL_EDITS:
+            edit(tmp_path / file, old, new)
+            assert prepared.run(program)[0] == [right, right], what
     assert result_of(start_user(tmp_path, program)) == ([right, right], [])
 
 

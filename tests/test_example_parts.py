@@ -28,6 +28,7 @@ from kernelrl.reporting import tables
 from kernelrl.theory.bonuses import Problem, joint_table
 from kernelrl.theory.kernel_constants import check_kernel
 from listening import LISTEN
+from prepared import Prepared
 from test_cache import edit, result_of, start_user
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
@@ -394,13 +395,14 @@ def test_an_edited_file_is_compiled_again(tmp_path):
     (tmp_path / "run.py").write_text(RUN)
     right = [math.sqrt(math.log(2.0) / 1.5) + 1.0, 0.5**4 * 3.0, 1.0 / 4.125, 1.0]
     samples = [1]
-    for file, old, new, which, becomes in ((None,) * 5, *EDITS):
-        if file is not None:
-            edit(tmp_path / file, old, new)
-        if which is not None:
-            right[which] = becomes
-            samples = [2] if "+= 2" in new else samples
-        (*found, counted), _ = result_of(start_user(tmp_path))
-        assert found == pytest.approx(right, rel=1e-12) and counted == samples, (file, old)
+    with Prepared(tmp_path) as prepared:
+        for file, old, new, which, becomes in ((None,) * 5, *EDITS):
+            if file is not None:
+                edit(tmp_path / file, old, new)
+            if which is not None:
+                right[which] = becomes
+                samples = [2] if "+= 2" in new else samples
+            (*found, counted), _ = prepared.run()
+            assert found == pytest.approx(right, rel=1e-12) and counted == samples, (file, old)
     (*found, counted), compiled_again = result_of(start_user(tmp_path))
     assert found == pytest.approx(right, rel=1e-12) and compiled_again == []

@@ -10,7 +10,7 @@ import pytest
 
 import kernelrl as krl
 from kernelrl.agents import fitting, recovery
-from test_interface import AGENTS, CLASSES, EPISODES, SEED, check_equal, make, make_env, read, whole
+from test_interface import AGENTS, CLASSES, EPISODES, SEED, H, check_equal, make, make_env, read, whole
 
 FAIL_AT = 11  # the episode in which something goes wrong, from 0
 
@@ -98,7 +98,7 @@ def test_every_agent_and_every_fault(agent, what):
         check_recovery(variant, wrong, -1, error, message)
 
 
-@pytest.mark.parametrize("step", [0, 19])
+@pytest.mark.parametrize("step", [0, H - 1])
 @pytest.mark.parametrize("variant", AGENTS)
 def test_every_variant_at_any_step(variant, step, monkeypatch):
     # Copies are made now and then; here after every episode, or never after the first.
@@ -208,4 +208,4 @@ def test_a_monitored_run_that_fails():
     with pytest.raises(BrokenError) as caught:
         agent.fit(env, EPISODES, seed=SEED, monitor=lambda states, step: np.zeros(len(states)))
     optimism = caught.value.history.optimism
-    assert set(optimism.episodes.tolist()) == set(range(FAIL_AT)) and optimism.values.size == 20 * FAIL_AT
+    assert set(optimism.episodes.tolist()) == set(range(FAIL_AT)) and optimism.values.size == H * FAIL_AT

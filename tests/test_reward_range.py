@@ -306,7 +306,7 @@ def test_a_range_from_what_is_seen(driver):
     low, high = agent.settings_used()["reward_range"]
     assert history.returns.max() > 0
     assert (low, 0 < high <= 1.0) == (0.0, True) if driver == "compiled" else (low == -3.0 and 0 < high <= 997.0)
-    assert history.optimistic_values[-1] <= 20 * high + 1e-9
+    assert history.optimistic_values[-1] <= 10 * high + 1e-9
 
 
 def test_it_cannot_be_changed_once_started():

@@ -20,10 +20,11 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("local")
-    file = write_toml(folder / "a.toml", RANDOM + GREEDY, episodes=200, seeds=1, pause=0.001)
-    assert experiments.run(file, folder / "out").finished
-    return file, table(folder / "out")
+    """An experiment that takes some seconds, and its results, which do not depend on the pauses."""
+    folder, agents = tmp_path_factory.mktemp("local"), RANDOM + GREEDY
+    quick = write_toml(folder / "quick.toml", agents, episodes=200, seeds=1, pause=0.0)
+    assert experiments.run(quick, folder / "out").finished
+    return write_toml(folder / "a.toml", agents, episodes=200, seeds=1, pause=0.001), table(folder / "out")
 
 
 @pytest.fixture

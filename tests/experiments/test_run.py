@@ -20,10 +20,14 @@ from kernelrl.experiments.lock import FolderLock
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """An experiment that takes some seconds, in an environment that runs in Python, and its undisturbed results."""
+    """An experiment that takes some seconds, in an environment that runs in Python, and its undisturbed results.
+
+    The results do not depend on the pauses.
+    """
     folder = tmp_path_factory.mktemp("whole")
+    quick = write_toml(folder / "quick.toml", RANDOM + GREEDY, episodes=120, seeds=1, pause=0.0)
+    assert experiments.run(quick, folder / "out", workers=2).finished
     file = write_toml(folder / "slow.toml", RANDOM + GREEDY, episodes=120, seeds=1, pause=0.001)
-    assert experiments.run(file, folder / "out", workers=2).finished
     return file, table(folder / "out")
 
 
@@ -233,6 +237,14 @@ def test_a_failed_beginning_does_not_block_its_correction(tmp_path):
     assert experiments.open_store(out).run("bad", 0).config["hyper_parameters"]["after"] == 1000
 
 
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    """A folder with an experiment that failed in its first episode."""
+    folder = tmp_path_factory.mktemp("failed")
+    assert experiments.run(write_toml(folder / "a.toml", tripping(1), 10, 1), folder / "out", workers=1).failed
+    return folder / "out"
+
+
 @pytest.mark.parametrize(
     "correction",
     [
@@ -244,9 +256,8 @@ def test_a_failed_beginning_does_not_block_its_correction(tmp_path):
         {"name": "another name"},
     ],
 )
-def test_an_experiment_of_which_nothing_is_stored_can_become_any_other(tmp_path, correction):
-    agents, out, name = tripping(1), tmp_path / "out", correction.pop("name", "test")
-    assert experiments.run(write_toml(tmp_path / "a.toml", agents, 10, 1), out, workers=1).failed
+def test_an_experiment_of_which_nothing_is_stored_can_become_any_other(failed, tmp_path, correction):
+    out, name = shutil.copytree(failed, tmp_path / "out"), correction.pop("name", "test")
     leftovers = [out / "runs/bad/seed-0" / name for name in ("agent-2.krl", "history.parquet")]
     for path in leftovers:  # of a run that was killed within its first checkpoint
         path.write_bytes(b"anything")
@@ -375,6 +386,15 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """The file of an experiment that takes more than a small disk, and its undisturbed results."""
+    folder = tmp_path_factory.mktemp("large")
+    file = write_toml(folder / "a.toml", GREEDY, episodes=400, seeds=1)
+    assert experiments.run(file, folder / "out").finished
+    return file, table(folder / "out")
+
+
 def check_full_disk(done, out):
     """The run has failed in so many words, and what was stored before is whole."""
     assert done.returncode == 1, done.stderr
@@ -384,27 +404,25 @@ def check_full_disk(done, out):
     assert not list(run.path.glob(".*.part"))
 
 
-def test_a_disk_that_fills_up(small_disk, tmp_path):
-    disk, enlarge = small_disk
-    file = write_toml(tmp_path / "a.toml", GREEDY, episodes=400, seeds=1)
+def test_a_disk_that_fills_up(small_disk, large):
+    (disk, enlarge), (file, expected) = small_disk, large
     done = call("run", file, "--out", disk / "out")
     check_full_disk(done, disk / "out")
     assert "No space left on device" in done.stderr
     enlarge()
     assert call("run", file, "--out", disk / "out").returncode == 0
-    assert experiments.run(file, tmp_path / "direct").finished
-    assert table(disk / "out").equals(table(tmp_path / "direct"))
+    assert table(disk / "out").equals(expected)
 
 
-def test_files_that_may_not_grow(tmp_path):
-    file, out = write_toml(tmp_path / "a.toml", GREEDY, episodes=400, seeds=1), tmp_path / "out"
-    experiments.run(file, tmp_path / "direct")  # so that nothing is left to compile, which writes files, too
+def test_files_that_may_not_grow(large, tmp_path):
+    """Nothing is left to compile, which writes files, too."""
+    (file, expected), out = large, tmp_path / "out"
     limited = ["bash", "-c", 'ulimit -f 60 && exec "$@"', "bash", *command("run", file, "--out", out)]
     done = subprocess.run(limited, capture_output=True, text=True, env=environment(), check=False)
     check_full_disk(done, out)
     assert "File too large" in done.stderr
     assert call("run", file, "--out", out).returncode == 0
-    assert table(out).equals(table(tmp_path / "direct"))
+    assert table(out).equals(expected)
 
 
 # ------------------------------------------------------------------------------------------------------------ the rest

@@ -41,9 +41,10 @@ def run(scale: float, folder: Path, count: int, each: int = 20, episodes: int = 
 
 
 def whole_run(folder: Path, episodes: int) -> tuple[Path, Any]:
-    """The file of an experiment, and its results when nothing happens."""
+    """The file of an experiment, and its results when nothing happens, which do not depend on the pauses."""
+    quick = write_toml(folder / "quick.toml", AGENTS, episodes=episodes, seeds=1, pause=0.0)
+    assert experiments.run(quick, folder / "undisturbed", workers=2).finished
     file = write_toml(folder / "slow.toml", AGENTS, episodes=episodes, seeds=1, pause=0.001)
-    assert experiments.run(file, folder / "undisturbed", workers=2).finished
     return file, results(folder / "undisturbed")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import gymnasium as gym
 
@@ -31,21 +31,24 @@ __all__ = [
 def public_agents() -> dict[str, type[Agent]]:
     """The agents of this package by name."""
     found = {name: getattr(kernelrl, name) for name in kernelrl.__all__}
-    return {
-        name: value
-        for name, value in found.items()
-        if inspect.isclass(value) and issubclass(value, Agent) and value is not Agent
-    }
+    return {name: value for name, value in found.items() if is_agent(value) and value is not Agent}
+
+
+def is_agent(value: Any) -> TypeGuard[type[Agent]]:
+    """Whether something is a class of agents."""
+    return inspect.isclass(value) and issubclass(value, Agent)
 
 
 def agent_class(name: str) -> type[Agent]:
-    """The class of that public name or import path."""
+    """The class of that public name or import path; only its own module is imported."""
+    cls: Any
     if ":" not in name and "." not in name:
-        if name not in public_agents():
+        cls = getattr(kernelrl, name) if name in kernelrl.__all__ else None
+        if not is_agent(cls) or cls is Agent:
             raise ValueError(no_such("agent", name, public_agents()) + ', or an import path "module:Class"')
-        return public_agents()[name]
+        return cls
     cls = imported(name)
-    if not (inspect.isclass(cls) and issubclass(cls, Agent)):
+    if not is_agent(cls):
         raise ValueError(f'"{name}" is not a subclass of kernelrl.Agent')
     return cls
 
