@@ -13,7 +13,7 @@ from kernelrl.geometry import buckets as module
 from kernelrl.geometry.buckets import NARROW, WIDTH, new_buckets
 from kernelrl.geometry.kernels import resolve_kernel
 from kernelrl.geometry.metrics import resolve_metric
-from kernelrl.stores.samples import Settings
+from kernelrl.stores.samples import NEAREST, Settings
 from kernelrl.stores.units import units_of
 from naive import kernels, metrics
 
@@ -49,6 +49,15 @@ def make_settings(kernel: Any, metric: Any, d: int, **changes: Any) -> Settings:
         "interpolate": True,
         "lipschitz": np.array([4.0, 2.0, 1.0, 0.0]),
         "replan": 0,
+        "growth": 1.0,
+        "ready": True,
+        "logs": False,
+        "step_scale": 0.0,
+        "by_step": False,
+        "reading": NEAREST,
+        "least_sigma": SIGMA,
+        "exponent": 0.0,
+        "by_state": False,
         "units": units_of(0.0, 1.0),
         "space": resolve_metric(metric).space(low, high),
     }

@@ -95,6 +95,20 @@ def test_many_actions(greedy):
 
 
 @both
+@pooled_or_not
+def test_many_neighbours(stationary, greedy):
+    """All are within reach of all, and 150 of them count."""
+    rng = np.random.default_rng(4)
+    log = random_log(rng, H=3, A=2, d=3, transitions=260, sites=400, noise=0.2, endings=0.0)
+    pair = Pair(
+        greedy, log, merge=0.0613, sigma=0.487, local=(0.2, 0.1, "action"), stationary=stationary, bonus_scale=0.01
+    )
+    pair.play(some_states(log, rng), rng, checks=2)
+    assert pair.agent.number_of_representatives > 200
+    assert pair.bandwidths.local.left_out(*[np.array(pair.naive.representatives.states)] * 2).any()
+
+
+@both
 def test_rewards_are_mapped_to_the_unit_interval(greedy):
     compare(greedy, merge=0.0613, sigma=0.213, local=LOCAL, reward_range=(-2.0, 3.0), reading="blend")
 

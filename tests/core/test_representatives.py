@@ -14,7 +14,7 @@ from kernelrl.geometry import representatives as reps_module
 from kernelrl.geometry.groups import MEMBERS, grow_groups, new_groups
 from kernelrl.geometry.representatives import grow_representatives, new_representatives, representative_room, reweigh
 from kernelrl.jit.compile import compiled
-from kernelrl.jit.rows import add_rows, padded
+from kernelrl.jit.rows import add_own_rows, add_rows, padded
 from kernelrl.stores import transitions as transitions_module
 from kernelrl.stores.transitions import grow_flat, grow_transitions, new_flat, new_transitions
 from naive.representatives import NaiveRepresentatives
@@ -98,7 +98,7 @@ def check_neighbours(reps, settings, kernel):
         actual = np.zeros((number, number))
         for u in range(number):
             start, n, space = near.span[:, u]
-            index, amount = near.index[start : start + space], near.amount[start : start + space]
+            index, amount = near.index[start : start + space], near.amount[start : start + space, 0]
             assert len(set(index[:n])) == n
             actual[u, index[:n]] = amount[:n]
             assert not amount[n:].any() and not index[n:].any()
@@ -152,7 +152,7 @@ def test_groups(case, columns):
     dense = np.zeros((U, U))
     for u in range(U):
         start, n, _ = near.span[:, u]
-        dense[u, near.index[start : start + n]] = near.amount[start : start + n]
+        dense[u, near.index[start : start + n]] = near.amount[start : start + n, 0]
     capacity = reps.following.size
     groups = new_groups(capacity, columns)
     assert not group_room(groups, near, U, 1)
@@ -176,6 +176,27 @@ def all_rows(weights, index, degree, rows, out):
     for u in range(degree.size):
         for first in range(0, rows.shape[1], 4):
             add_rows(weights, index, u * weights.shape[1], degree[u], rows, first, out, u)
+
+
+@compiled(cache=False)
+def all_own_rows(weights, index, degree, rows, out):
+    for u in range(degree.size):
+        for first in range(0, rows.shape[1], 4):
+            add_own_rows(weights, index, u * index.shape[1], degree[u], rows, first, out, u)
+
+
+@pytest.mark.parametrize("actions", [1, 3, 4, 5])
+def test_own_rows(actions):
+    """Each column has its own weights; entries behind a list's end are 0."""
+    rng = np.random.default_rng(6)
+    U, width, columns = 9, 12, padded(actions)
+    degree = np.array([0, 1, 2, 3, 4, 5, 8, 11, 12])
+    inside = np.arange(width) < degree[:, None]
+    weights = np.where(inside[:, :, None], rng.random((U, width, columns)), 0.0)
+    index = np.where(inside, rng.integers(0, U, (U, width)), 0).astype(np.uint32)
+    rows, out = rng.random((U, columns)), np.full((U, columns), np.nan)
+    all_own_rows(weights.reshape(U * width, columns), index, degree, rows, out)
+    assert_allclose(out, np.einsum("ujc,ujc->uc", weights, rows[index]), rtol=1e-13)
 
 
 @pytest.mark.parametrize("actions", [1, 3, 4, 5])

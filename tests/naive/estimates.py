@@ -53,12 +53,14 @@ CUT = 3.0  # with bandwidths of their own, kernels end at this multiple of them
 def weights(states, pool: Pool, sigma, g, rho) -> np.ndarray:
     """g(ρ_X(x, x_s)/σ), (n, m): the weight w_s(x, a_s) of each sample for its own action.
 
-    `sigma` is one bandwidth, or a function of the states that gives σ(x, a) of each state and action, (n, A).
+    `sigma` is one bandwidth, or a function of the states that gives σ(x, a) of each state and action, (n, A); it may
+    have a method `left_out` that says which samples weigh nothing all the same, (n, m).
     """
     if not callable(sigma):
         return g(distances(states, pool.x, rho) / sigma)
     z = distances(states, pool.x, rho) / sigma(states)[:, pool.a]
-    return np.where(z <= CUT, g(z), 0.0)
+    w = np.where(z <= CUT, g(z), 0.0)
+    return np.where(sigma.left_out(states, pool.x), 0.0, w) if hasattr(sigma, "left_out") else w
 
 
 def tried(A: int, pool: Pool) -> np.ndarray:

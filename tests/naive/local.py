@@ -6,14 +6,19 @@ C_0 is the mean over the steps, if each has its own data. With by="state" it is 
 looked at before the first episode and whenever the number of episodes has grown by a fifth, rounded down;
 representatives that are new since then have σ_0. A state that is no representative of the last plan has the σ of the
 data in it.
+
+When σ(u, a) is looked at, only the 150 nearest representatives of u, and those as near as the last of them, keep a
+weight; so it stays until the next time, except that new ones have theirs.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import tried, weights
+from naive.estimates import distances, tried, weights
 from naive.kernel_ucbvi import NaiveKernelUCBVI
+
+NEIGHBOURS = 150
 
 
 class NaiveLocal:
@@ -23,6 +28,7 @@ class NaiveLocal:
         self.A, self.start, self.minimum, self.exponent, self.by = A, start, minimum, exponent, by
         self.g, self.rho, self.representatives = g, rho, representatives
         self.table: dict[bytes, np.ndarray] = {}
+        self.reach: dict[bytes, float] = {}  # how far a neighbour may be, of those in the table
         self.due = 0
 
     def from_data(self, states, pools) -> np.ndarray:
@@ -39,6 +45,17 @@ class NaiveLocal:
         """The table from the samples of all steps."""
         states = np.array(self.representatives.states)
         self.table = dict(zip((x.tobytes() for x in states), self.from_data(states, pools), strict=True))
+        rho = np.sort(distances(states, states, self.rho), axis=1)
+        far = np.full(len(states), np.inf) if len(states) <= NEIGHBOURS else rho[:, NEIGHBOURS - 1]
+        self.reach = dict(zip(self.table, far * (1 + 1e-12), strict=True))
+
+    def left_out(self, states, x) -> np.ndarray:
+        """Which samples at `x` (m, d) are of no neighbours of the states, (n, m)."""
+        reach = np.array([self.reach.get(u.tobytes(), np.inf) for u in np.asarray(states, dtype=float)])
+        if np.isinf(reach).all():
+            return np.zeros((len(states), len(x)), dtype=bool)
+        old = np.array([y.tobytes() in self.table for y in x], dtype=bool)
+        return old & (distances(states, x, self.rho) > reach[:, None])
 
     def at(self, states, pools, planned) -> np.ndarray:
         """σ(x, a) of each state, (n, A), when the last plan was from `pools`, with so many representatives."""
@@ -53,6 +70,16 @@ class NaiveLocal:
         return widths
 
 
+class Sigma:
+    """Bandwidths as a function of states, and which samples weigh nothing."""
+
+    def __init__(self, widths, left_out):
+        self.widths, self.left_out = widths, left_out
+
+    def __call__(self, states) -> np.ndarray:
+        return self.widths(states)
+
+
 class Bandwidths:
     """Naive algorithms with these bandwidths: `before` is one behind representatives, and so is `deployed`."""
 
@@ -61,11 +88,11 @@ class Bandwidths:
         for one in (before, deployed):
             one.naive.kernel["sigma"] = self.of(one)
         if isinstance(before.naive, NaiveKernelUCBVI):
-            before.naive.doubled_kernel = {**before.naive.kernel, "sigma": self.of_the_latest}
+            before.naive.doubled_kernel = {**before.naive.kernel, "sigma": self.of_the_latest()}
         self.episodes = 0
 
     def of(self, one):
-        """The bandwidths in one of them, as a function of states."""
+        """The bandwidths in one of them."""
         naive = one.naive
 
         def sigma(states):
@@ -73,11 +100,11 @@ class Bandwidths:
             pools = pools[:1] if naive.data.stationary else pools
             return self.local.at(states, pools, one.planned)
 
-        return sigma
+        return Sigma(sigma, self.local.left_out)
 
-    def of_the_latest(self, states) -> np.ndarray:
+    def of_the_latest(self):
         """Those of representatives, which may be newer than the last plan."""
-        return self.local.at(states, self.all_pools(), None)
+        return Sigma(lambda states: self.local.at(states, self.all_pools(), None), self.local.left_out)
 
     def all_pools(self):
         """All samples, by step."""
