@@ -25,10 +25,9 @@ def environment():
 
 def agent(cls, stationary):
     """An exact agent with the benchmarks' settings; its code was compiled in a separate run."""
-    make = getattr(krl, cls)
-    warm = make(**SETTING, lipschitz=LIPSCHITZ, stationary=stationary)
-    warm.fit(environment(), 3, seed=1, progress=False)
-    return make(**SETTING, lipschitz=LIPSCHITZ, stationary=stationary)
+    make, setting = getattr(krl, cls).preset, {**SETTING, "lipschitz": LIPSCHITZ, "stationary": stationary}
+    make("text", **setting).fit(environment(), 3, seed=1, progress=False)
+    return make("text", **setting)
 
 
 def seconds(function, *arguments):

@@ -7,24 +7,23 @@ from _common import environment, report
 from kernelrl.agents.evaluation import t_interval
 
 SEEDS = range(4)
-KERNEL = {"bandwidth": 0.025, "representatives": 0.05}
 AGENTS = {
-    "Kernel-UCBVI": (krl.KernelUCBVI, KERNEL, 4_000),
-    "Greedy-Kernel-UCBVI": (krl.GreedyKernelUCBVI, KERNEL, 8_000),
-    "UCBVI": (krl.UCBVI, {"bins": 20}, 4_000),
-    "Greedy-UCBVI": (krl.GreedyUCBVI, {"bins": 20}, 8_000),
-    "OptQL": (krl.OptQL, {"bins": 20}, 8_000),
-    "AdaptiveQL": (krl.AdaptiveQL, {}, 8_000),
+    "Kernel-UCBVI": (krl.KernelUCBVI, 4_000),
+    "Greedy-Kernel-UCBVI": (krl.GreedyKernelUCBVI, 8_000),
+    "UCBVI": (krl.UCBVI, 4_000),
+    "Greedy-UCBVI": (krl.GreedyUCBVI, 8_000),
+    "OptQL": (krl.OptQL, 8_000),
+    "AdaptiveQL": (krl.AdaptiveQL, 8_000),
 }
 
 
 def main():
     rows = []
-    for name, (cls, options, episodes) in AGENTS.items():
+    for name, (cls, episodes) in AGENTS.items():
         for reward_range in ((0, 1), "auto"):
             totals = []
             for seed in SEEDS:
-                agent = cls(bonus_scale=0.1, reward_range=reward_range, **options)
+                agent = cls.preset("text", bonus_scale=0.1, reward_range=reward_range)
                 totals.append(agent.fit(environment(), episodes, seed=seed, progress=False).returns.sum())
             low, high = t_interval(np.array(totals))
             row = {"agent": name, "episodes": episodes, "reward_range": str(reward_range)}

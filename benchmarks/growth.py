@@ -20,9 +20,9 @@ TURNS = 4
 
 def make(cls, merge, bandwidth):
     """An agent whose code is compiled."""
-    make = getattr(krl, cls)
-    make(bandwidth=bandwidth, representatives=merge, reward_range=(0, 1)).fit(environment(), 1, seed=1, progress=False)
-    return make(bandwidth=bandwidth, representatives=merge, reward_range=(0, 1))
+    make = getattr(krl, cls).preset
+    make("text", bandwidth=bandwidth, representatives=merge).fit(environment(), 1, seed=1, progress=False)
+    return make("text", bandwidth=bandwidth, representatives=merge)
 
 
 def measure(cls, bandwidth_of, episodes):

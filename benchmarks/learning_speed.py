@@ -15,7 +15,7 @@ from _versions import run, versions
 CODE = """
 import time, warnings, gymnasium as gym, kernelrl as krl
 warnings.simplefilter("ignore")
-make = lambda: krl.{agent}(reward_range=(0, 1), **{options})
+make = lambda: krl.{agent}.preset("text", **{options})
 env = gym.make("kernelrl/TwinRooms-v0")
 make().fit(env, 2, seed=0, progress=False)
 agent = make()
@@ -23,8 +23,8 @@ start = time.process_time()
 history = agent.fit(env, {episodes}, seed=1, progress=False)
 print([time.process_time() - start, float(history.returns.sum())])
 """
-KERNEL, EXACT = {"bandwidth": 0.025, "bonus_scale": 0.1}, {"representatives": None, "bandwidth": 0.025}
-GRID = {"bins": 20, "bonus_scale": 0.1}
+KERNEL, EXACT = {"bonus_scale": 0.1}, {"representatives": None}  # what differs from the paper's text
+GRID = {"bonus_scale": 0.1}
 AGENTS = {
     "Kernel-UCBVI": ("KernelUCBVI", KERNEL, 3000),
     "Kernel-UCBVI, per step": ("KernelUCBVI", KERNEL | {"stationary": False}, 1000),

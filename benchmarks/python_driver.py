@@ -17,7 +17,9 @@ import cProfile, json, pstats, time, warnings
 import gymnasium as gym, kernelrl as krl, numpy as np
 warnings.simplefilter("ignore")
 env = gym.make("CartPole-v1")
-make = lambda: krl.GreedyKernelUCBVI(bandwidth=0.5, representatives=0.5, bonus_scale=0.1, horizon=100)
+make = lambda: krl.GreedyKernelUCBVI.preset(
+    "text", bandwidth=0.5, representatives=0.5, bonus_scale=0.1, horizon=100, reward_range="auto"
+)
 make().fit(env, 2, seed=0, progress=False)
 fits, alone = [], []
 for _ in range(3):

@@ -30,10 +30,10 @@ def worker(connection, seed):
     """Answer each name of an agent, or "arithmetic", by the seconds its work took."""
     arithmetic(10)
     for name in EPISODES:
-        getattr(krl, name)(bandwidth=0.025, reward_range=(0, 1)).fit(environment(), 2, seed=9, progress=False)
+        getattr(krl, name).preset("text").fit(environment(), 2, seed=9, progress=False)
     connection.send(0.0)
     for name in iter(connection.recv, None):
-        agent = getattr(krl, name)(bandwidth=0.025, reward_range=(0, 1)) if name in EPISODES else None
+        agent = getattr(krl, name).preset("text") if name in EPISODES else None
         start = time.perf_counter()
         if agent is None:
             arithmetic(300_000_000)

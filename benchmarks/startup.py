@@ -16,7 +16,7 @@ IMPORT = "import time; import {what}; print(time.process_time())"
 EPISODE = """
 import time, warnings, gymnasium as gym, kernelrl as krl
 warnings.simplefilter("ignore")
-agent = krl.{agent}(bandwidth=0.025, reward_range=(0, 1), **{options})
+agent = krl.{agent}.preset("text", **{options})
 agent.fit(gym.make("kernelrl/TwinRooms-v0"), 1, seed=0, progress=False)
 print(time.process_time())
 """

@@ -19,7 +19,7 @@ PROBLEMS = {
 
 
 def total(env_id, episodes, seed, **options):
-    agent = krl.KernelUCBVI(reward_range=(0, 1), **options)
+    agent = krl.KernelUCBVI.preset("text", **options)
     return agent.fit(gym.make(env_id), episodes, seed=seed, progress=False).returns.sum()
 
 

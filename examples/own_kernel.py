@@ -75,7 +75,7 @@ class RationalQuadratic(krl.kernels.Kernel):
 
 def main() -> None:
     for kernel in (krl.kernels.Compact(), Wendland(), RationalQuadratic(4.0)):
-        agent = krl.GreedyKernelUCBVI(bandwidth=0.025, kernel=kernel, bonus_scale=0.1)
+        agent = krl.GreedyKernelUCBVI(bandwidth=0.025, kernel=kernel)
         history = agent.fit("kernelrl/TwinRooms-v0", 3_000, seed=0)
         print(f"{kernel!r:30} {history.returns.sum():8.1f} collected in 3,000 episodes")
 

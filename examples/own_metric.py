@@ -87,7 +87,7 @@ def main() -> None:
         ("rooms apart, a class", Walled()),
         ("rooms alike, a map", krl.metrics.Folded(alike, "euclidean")),
     ):
-        agent = krl.GreedyKernelUCBVI(bandwidth=0.025, metric=metric, bonus_scale=0.1)
+        agent = krl.GreedyKernelUCBVI(bandwidth=0.025, metric=metric)
         history = agent.fit(env, 6_000, seed=0)
         total, number = history.returns.sum(), agent.number_of_representatives
         print(f"{name:24} {total:8.1f} collected in 6,000 episodes, {number} representatives")

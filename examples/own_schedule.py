@@ -35,7 +35,7 @@ class Stages:
 
 def main() -> None:
     for bandwidth in (0.1, 0.025, Stages((0.1, 0.05, 0.025))):
-        agent = krl.GreedyKernelUCBVI(bandwidth=bandwidth, bonus_scale=0.1, representatives=0.05)
+        agent = krl.GreedyKernelUCBVI(bandwidth=bandwidth, representatives=0.05)
         history = agent.fit("kernelrl/TwinRooms-v0", 3_000, seed=0)
         print(f"{bandwidth!s:55} {history.returns.sum():8.1f} collected in 3,000 episodes")
 

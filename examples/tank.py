@@ -63,7 +63,7 @@ class TankEnv(krl.envs.CompiledEnv):
 if __name__ == "__main__":
     env = TimeLimit(TankEnv(), 30)
     krl.testing.check_environment(env)
-    agent = krl.GreedyKernelUCBVI(bandwidth=0.05, bonus_scale=0.05)
+    agent = krl.GreedyKernelUCBVI()
     history = agent.fit(env, episodes=2_000, seed=0)
     print(f"mean return of the last 200 episodes: {history.returns[-200:].mean():.1f}")
     print(f"mean return of the policy to deploy: {agent.evaluate(env, 200).mean:.1f}")
