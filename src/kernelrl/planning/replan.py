@@ -24,7 +24,7 @@ def check_replan(replan: Any) -> str | float:
     """The argument in its one form, or an error that names it."""
     if isinstance(replan, str) and replan in (*REPLAN, "auto"):
         return replan
-    if isinstance(replan, bool) or not isinstance(replan, Real) or not 1.0 < replan < math.inf:
+    if isinstance(replan, bool) or not isinstance(replan, Real) or not 1.0 < float(replan) < math.inf:
         raise ValueError(
             f"replan must be one of {', '.join(REPLAN)}, auto, or a number above 1, the factor by which episodes grow "
             f"from plan to plan; got {replan!r}"
