@@ -83,7 +83,9 @@ class Both:
         assert found["grain"] == pytest.approx(naive.grain, rel=1e-12) and found["due"] == naive.due
         assert reps.merge == pytest.approx(naive.distance, rel=1e-12)
         assert self.agent.number_of_representatives == len(naive.states)
-        points = reps.points[: len(naive.states), :, 0] * (naive.s if naive.rho is None else 1.0)
+        assert found["depends"] == naive.depends
+        points = reps.points[: len(naive.states), :, 0].copy()
+        points[:, : len(naive.low)] *= naive.s if naive.rho is None else 1.0
         assert_allclose(points, naive.states, rtol=1e-12, atol=1e-12)
         used = 1.0 / np.sqrt(reps.local[: len(naive.states), : self.A])
         table = naive.bandwidths.local.table
@@ -102,15 +104,16 @@ class Both:
         """All of them, and the policies."""
         states = self.states()
         for h in sorted({0, self.H // 2, self.H - 1}):
+            places = np.array([self.naive.place(x, h) for x in states])
             for name in READ_OUTS:
-                expected = getattr(self.naive.before, name)(states, h)
+                expected = getattr(self.naive.before, name)(places, h)
                 if name != "counts":
                     expected = expected * self.width
                 if name in ("q_values", "values"):
                     expected = expected + self.low * (self.H - h)
                 actual = getattr(self.agent, name)(states, step=h)
                 assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * self.width, err_msg=f"{name} at step {h}")
-            q, deployed = self.naive.before.q_values(states, h), self.naive.deployed.q_values(states, h)
+            q, deployed = self.naive.before.q_values(places, h), self.naive.deployed.q_values(places, h)
             for i, x in enumerate(states):
                 assert self.agent.choose(x, h) in argmax_set(q[i])
                 assert self.agent.act(x, step=h) in argmax_set(deployed[i])
@@ -122,6 +125,34 @@ def test_against_naive(case, greedy):
     pair = Both(greedy, case)
     pair.play()
     assert set(pair.naive.rebuilt) == CASES[case][4]
+
+
+class ByStep(gym.Wrapper):
+    """Rewards are paid at the end, and the motion may turn round half-way."""
+
+    def __init__(self, turns):
+        super().__init__(limited(noise=0.3))
+        self.turns = turns
+
+    def reset(self, **options):
+        self.h = 0
+        return self.env.reset(**options)
+
+    def step(self, action):
+        self.h += 1
+        y, r, *others = self.env.step(1 - action if self.turns and self.h > 4 else action)
+        return y, r if self.h == 8 or self.turns else 0.0, *others
+
+
+@both
+@pytest.mark.parametrize(("turns", "seen"), [(False, "rewards"), (True, "motion")])
+def test_what_depends_on_the_step(turns, seen, greedy):
+    CASES["by step"] = (lambda: ByStep(turns), (-1, 2), 50, {}, set())
+    pair = Both(greedy, "by step")
+    del CASES["by step"]
+    with pytest.warns(UserWarning, match="stationary: .* to depend on the step of the episode") as warned:
+        pair.play()
+    assert pair.naive.depends == seen and len(warned) == 1
 
 
 @both

@@ -11,12 +11,16 @@ taken; otherwise, with more than 6 steps for each representative and action, g b
 0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit. With as many as the limit, before
 whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the limit are left.
 After each change everything is learnt again from the first transition on.
+
+Where data are pooled, no metric is given and rewards depend on the step (`kernelrl.agents.dependence`), each step has
+its own; where the motion does, states have the step, divided by max(1, 0.03·H), as another coordinate.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from kernelrl.agents.dependence import step_matters
 from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
@@ -37,6 +41,7 @@ class NaiveAutomatic:
         self.s: np.ndarray | None = None
         self.grain, self.due, self.episodes = 1.0, 0, 0
         self.rebuilt: list[str] = []
+        self.depends = "nothing"
 
     @property
     def states(self):
@@ -67,7 +72,26 @@ class NaiveAutomatic:
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         self.log.append((np.array(x, dtype=float), a, r, np.array(y, dtype=float), h, terminated))
         if self.s is not None:
-            self.before.observe(*self.log[-1])
+            self.before.observe(*self.placed(self.log[-1]))
+
+    def place(self, x, h):
+        """The state as a point, which may have the step as a coordinate."""
+        return np.append(x, h / max(1.0, 0.03 * self.H)) if self.depends == "motion" else np.asarray(x, dtype=float)
+
+    def placed(self, t) -> tuple:
+        """A transition between such points."""
+        x, a, r, y, h, terminated = t
+        return self.place(x, h), a, r, self.place(y, h + 1), h, terminated
+
+    def _dependence(self, s) -> str:
+        """What depends on the step."""
+        n = len(self.log)
+        if n < 10 * self.H:
+            return "nothing"
+        some = [self.log[i] for i in np.random.default_rng(n).permutation(n)[:4000]]
+        x, a, r, y, h, _ = (np.array(column) for column in zip(*some, strict=True))
+        matters = step_matters(x / s, h, a, np.column_stack([r, (y - x) / s]))
+        return "motion" if matters[1:].any() else "rewards" if matters[0] else "nothing"
 
     def scales(self) -> np.ndarray:
         """s_j (d,), or s (1,) of a metric that is given."""
@@ -88,7 +112,14 @@ class NaiveAutomatic:
         s, d = self.scales(), len(self.low)
         if self.s is None or (np.maximum(s / self.s, self.s / s) > 1.25).any():
             self.s = s
-            self._learn_again("scale")
+            moved = "scale"
+        else:
+            moved = ""
+        if self.stationary and self.rho is None and self.depends == "nothing":
+            self.depends = self._dependence(s)
+            moved = self.depends if self.depends != "nothing" else moved
+        if moved:
+            self._learn_again(moved)
         elif self.merge is None and len(self.log) > 6 * number * self.A:
             if self.grain > 0.25 and number / 0.8**d < 0.8 * self.limit:
                 self.grain *= 0.8
@@ -103,8 +134,10 @@ class NaiveAutomatic:
 
     def _make(self) -> None:
         """Everything from the first transition on."""
-        u, g, H, A = np.sqrt(max(1.0, len(self.low) / 2)), self.grain, self.H, self.A
-        rho, length = (lp(2, self.s), 1.0) if self.rho is None else (self.rho, self.s[0])
+        s = np.append(self.s, 1.0) if self.depends == "motion" else self.s
+        d = len(self.low) + (self.depends == "motion")
+        u, g, H, A = np.sqrt(max(1.0, d / 2)), self.grain, self.H, self.A
+        rho, length = (lp(2, s), 1.0) if self.rho is None else (self.rho, self.s[0])
         start, least = 0.7 * u * max(1.0, g) * length, 0.17 * u * g * length
         self.distance = 0.42 * u * g * length if self.merge is None else self.merge
         kernel, bonus = BY_NAME["gaussian"], SimplifiedBonus(H, 0.05, 0.01, 1.0)
@@ -117,10 +150,11 @@ class NaiveAutomatic:
         self.before = self.representatives.before(naive, blend=True)
         self.deployed = self.representatives.before(NaiveDeployed(*shared, self.stationary, self.nothing), blend=True)
         self.before.followers.append(self.deployed)
+        self.before.naive.by_step = self.deployed.naive.by_step = self.depends == "rewards"
         local = NaiveLocal(A, start, min(least, start), 0.25, "action", kernel, rho, self.representatives)
         self.bandwidths = Bandwidths(local, self.before, self.deployed)
         for t in self.log:
-            x, a, r, y, h, terminated = t
+            x, a, r, y, h, terminated = self.placed(t)
             x, y = self.representatives.visit(x), self.representatives.visit(y)
             for one in (self.before, self.deployed):  # values are those of the plan that follows at once
                 one.naive.data.add(x, a, r, y, h, terminated)

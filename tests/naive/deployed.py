@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, smoothed
+from naive.estimates import Data, rewards_of_step, smoothed
 
 
 class NaiveDeployed:
     def __init__(self, H, A, sigma, beta, g, rho, stationary=True, nothing=0.0):
         self.H, self.A, self.nothing = H, A, nothing
+        self.by_step = False  # rewards depend on the step, though the data are pooled
         self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho}
         self.data = Data(H, stationary)
 
@@ -28,6 +29,8 @@ class NaiveDeployed:
             V_next = self.q_values(pool.y, h + 1).max(axis=1)
             V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
+        if self.by_step:
+            r_hat = rewards_of_step(states, self.A, pool, h, **self.kernel)
         return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
 
     def act(self, state, h) -> int:

@@ -18,6 +18,7 @@ class Pool(NamedTuple):
     r: np.ndarray  # (m,) rewards in [0, 1]
     y: np.ndarray  # (m, d) next states
     terminated: np.ndarray  # (m,) True: the episode ended with this sample
+    step: np.ndarray  # (m,)
 
 
 class Data:
@@ -35,9 +36,13 @@ class Data:
         self.samples = [[(x, a, old.reward(r, new), y, end) for x, a, r, y, end in step] for step in self.samples]
 
     def pool(self, h: int) -> Pool:
-        samples = [s for step in self.samples for s in step] if self.stationary else self.samples[h]
+        steps = range(len(self.samples)) if self.stationary else [h]
+        samples = [s for step in steps for s in self.samples[step]]
         x, a, r, y, terminated = zip(*samples, strict=True) if samples else ([], [], [], [], [])
-        return Pool(np.array(x), np.array(a, dtype=int), np.array(r), np.array(y), np.array(terminated, dtype=bool))
+        step = np.repeat(steps, [len(self.samples[step]) for step in steps])
+        return Pool(
+            np.array(x), np.array(a, dtype=int), np.array(r), np.array(y), np.array(terminated, dtype=bool), step
+        )
 
 
 def distances(states, x, rho) -> np.ndarray:
@@ -77,6 +82,14 @@ def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, r
     """Σ_s w̃_s(x, a)·f_s with w̃ = w/C, (n, A): r̂ with f = r, P̂V with f_s = V(y_s)."""
     sums = weights(states, pool, sigma, g, rho) @ (tried(A, pool) * f[:, None])
     return sums / counts(states, A, pool, sigma, beta, g, rho)
+
+
+def rewards_of_step(states, A: int, pool: Pool, h: int, sigma, beta: float, g, rho) -> np.ndarray:
+    """r̂_h from the samples of step h, among which the pooled estimate counts as 0.1 of one, (n, A)."""
+    then = (pool.step == h)[:, None] * tried(A, pool)
+    w = weights(states, pool, sigma, g, rho)
+    pooled = smoothed(states, A, pool, pool.r, sigma, beta, g, rho)
+    return (0.1 * pooled + w @ (then * pool.r[:, None])) / (0.1 + w @ then)
 
 
 def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0, count: float = 1.0) -> np.ndarray:

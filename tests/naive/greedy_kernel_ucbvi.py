@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, counts, distances, simplified_bonus, smoothed, spread
+from naive.estimates import Data, counts, distances, rewards_of_step, simplified_bonus, smoothed, spread
 
 
 class NaiveGreedyKernelUCBVI:
@@ -19,6 +19,7 @@ class NaiveGreedyKernelUCBVI:
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.bonus_scale = beta, bonus_scale
         self.nothing = nothing
+        self.by_step = False  # rewards depend on the step, though the data are pooled
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.visited: list[list[np.ndarray]] = [[] for _ in range(H)]
@@ -59,6 +60,8 @@ class NaiveGreedyKernelUCBVI:
         pool = self.data.pool(h)
         V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.values(pool.y, h + 1))
         r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
+        if self.by_step:
+            r_hat = rewards_of_step(states, self.A, pool, h, beta=self.beta, **self.kernel)
         PV = smoothed(states, self.A, pool, V_next, beta=self.beta, **self.kernel)
         return r_hat + PV + self.bonuses(states, h)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, counts, distances, simplified_bonus, smoothed, spread
+from naive.estimates import Data, counts, distances, rewards_of_step, simplified_bonus, smoothed, spread
 
 
 class NaiveKernelUCBVI:
@@ -28,6 +28,7 @@ class NaiveKernelUCBVI:
         self.doubled_kernel = self.kernel  # in which counts are to double
         self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
         self.nothing = nothing
+        self.by_step = False  # rewards depend on the step, though the data are pooled
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
         self.episodes = 0
@@ -95,6 +96,8 @@ class NaiveKernelUCBVI:
         self._plan_down_to(h)
         pool = self.pools[h]
         r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
+        if self.by_step:
+            r_hat = rewards_of_step(states, self.A, pool, h, beta=self.beta, **self.kernel)
         PV = smoothed(states, self.A, pool, self.next_values[h], beta=self.beta, **self.kernel)
         return r_hat + PV + self.bonuses(states, h)
 

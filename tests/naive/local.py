@@ -132,6 +132,6 @@ class Bandwidths:
             greedy.H, greedy.A, self.of(self.before), greedy.beta, g, rho, greedy.L, greedy.data.stationary, "episode",
             greedy.bonus_scale, greedy.bonus, greedy.nothing,
         )  # fmt: skip
-        plan.data = greedy.data
+        plan.data, plan.by_step = greedy.data, greedy.by_step
         plan.begin_episode()
         return plan
