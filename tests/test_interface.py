@@ -277,7 +277,7 @@ def test_a_subclass_of_an_environment_is_not_taken_for_it():
 
 # --------------------------------------------------------------------------------------------------- other environments
 
-LINE = {"bandwidth": 0.1, "bonus_scale": 0.01, "representatives": None, "reward_range": (-1, 2), "horizon": 6}
+LINE = {**GREEDY, "bandwidth": 0.1, "bonus_scale": 0.01, "representatives": None, "reward_range": (-1, 2), "horizon": 6}
 
 
 def line_agent(name, **changes):
