@@ -157,7 +157,7 @@ def _add_rows_compiled(weights, index, start, count, rows, first, out, u):
 def add_own_rows(weights, index, start, count, rows, first, out, u):
     """out[u, first:first+4] = Σ weights[j, first:first+4]·rows[index[j], first:first+4], otherwise like `add_rows`."""
     entries, last = slice(start, start + count), first + COLUMNS
-    out[u, first:last] = (weights[entries, first:last] * rows[index[entries], first:last]).sum(axis=0)
+    out[u, first:last] = (weights[entries, first:last] * rows[index.reshape(-1)[entries], first:last]).sum(axis=0)
 
 
 @overload(add_own_rows, jit_options={"_nrt": False})
