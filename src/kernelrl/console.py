@@ -195,18 +195,18 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
     """Explains the pause when numba compiles an algorithm; once per algorithm and process."""
 
     def __init__(self) -> None:
-        self._said: set[Any] = set()
+        self._said: set[type] = set()
 
     def on_start(self, event: Any) -> None:
         """An entry function and everything it calls is about to be compiled: the cache does not have it."""
         module = event.data["dispatcher"].py_func.__module__
         model = event.data["args"][0] if event.data["args"] else None
-        if model is None or model in self._said or not module.startswith("kernelrl."):
-            return
         cls = getattr(model, "instance_class", None)
-        if cls is None or "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
+        if cls is None or cls in self._said or not module.startswith("kernelrl."):
             return
-        self._said.add(model)
+        if "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
+            return
+        self._said.add(cls)
         print(f"Compiling {cls.__name__.removesuffix('Model')} ({how_often(event)}) …", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:

@@ -43,18 +43,24 @@ def step_matters(
     states: Floats, steps: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], targets: Floats
 ) -> npt.NDArray[np.bool_]:
     """For each column of `targets` (n, m), whether the step explains what the states (n, d) leave open."""
-    errors = []
-    for i in range(min(PROBES, len(steps))):
-        square = ((states - states[i]) ** 2).sum(axis=1)
-        square[actions != actions[i]] = np.inf
-        square[i] = np.inf
-        same = np.where(steps == steps[i], square, np.inf)
-        if np.isfinite(same).sum() >= K:
-            nearest = (np.argpartition(distance, K)[:K] for distance in (square, same))
-            errors.append([(targets[j].mean(axis=0) - targets[i]) ** 2 for j in nearest])
-    if len(errors) < LEAST_PROBES:
+    parts = []
+    for action in np.unique(actions):
+        here = np.flatnonzero(actions == action)
+        probes = np.flatnonzero(here < PROBES)  # within `here`; the data come in random order
+        square = np.zeros((len(probes), len(here)))
+        for x in states[here].T:
+            square += (x[probes, None] - x) ** 2
+        square[np.arange(len(probes)), probes] = np.inf
+        same = np.where(steps[here[probes], None] == steps[here], square, np.inf)
+        known = np.isfinite(same).sum(axis=1) >= K
+        if known.any():
+            nearest = [here[np.argpartition(squares[known], K, axis=1)[:, :K]] for squares in (square, same)]
+            truth = targets[here[probes[known]]]
+            parts.append([(targets[among].mean(axis=1) - truth) ** 2 for among in nearest])
+    errors = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0, targets.shape[1]))
+    if errors.shape[1] < LEAST_PROBES:
         return np.zeros(targets.shape[1], bool)
-    any_step, same_step = np.array(errors).swapaxes(0, 1)
+    any_step, same_step = errors
     gain = any_step - same_step
     sure = gain.mean(axis=0) > SURE * gain.std(axis=0) / np.sqrt(len(gain))
     left = any_step.mean(axis=0) > NOISE * targets.var(axis=0)
