@@ -40,7 +40,7 @@ from kernelrl.planning.reading import read_q
 from kernelrl.planning.replan import REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.log import new_log
+from kernelrl.stores.log import new_log, relearnt
 from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box, placed_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
@@ -61,7 +61,6 @@ class KernelAgent(CertifiedAgent, abstract=True):
     )  # fmt: skip
     exact_plan: ClassVar[Any]  # makes a plan (see `kernelrl.planning.interface`) for all samples
     merged_plan: ClassVar[Any]  # makes a plan for representative states
-    learn_again: ClassVar[Any]  # see `kernelrl.algorithms.kernel_model`
     replan: str | float = REPLAN[0]
 
     def __init__(
@@ -223,13 +222,9 @@ class KernelAgent(CertifiedAgent, abstract=True):
         metric = self.smoothing(low.size).metric
         check_space(metric, metric.space(low, high), low.size)
         metric.check(low, high)
-        return self._empty_model(spaces, self._settings(low, high, spaces.actions, spaces.horizon), stream)
-
-    def _empty_model(self, spaces: Spaces, settings: Settings, stream: Any) -> Any:
-        """The model without data."""
-        d = spaces.low.size
-        store, plan = self._keeping.new(settings, placed_box(settings, spaces.low, spaces.high), self.smoothing(d))
-        return with_room(self.model_of(settings, store, plan, new_log(d), stream, d))
+        settings = self._settings(low, high, spaces.actions, spaces.horizon)
+        store, plan = self._keeping.new(settings, placed_box(settings, low, high), self.smoothing(low.size))
+        return with_room(self.model_of(settings, store, plan, new_log(low.size), stream, low.size))
 
     def _restore(self, d: int) -> None:
         """Restore what `to_store` gave."""
@@ -310,16 +305,15 @@ class KernelAgent(CertifiedAgent, abstract=True):
 
     def _learn_again(self, automatic: Automatic) -> None:
         """Make the representatives again from the logged transitions, with the settings that were chosen."""
-        before = self.model
+        spaces = self.spaces
         while True:
             settings = self._settings_now()
             settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
-            model = self._empty_model(self.spaces, settings, before.stream)._replace(log=before.log)
-            if hasattr(before, "begun"):
-                model = model._replace(begun=before.begun)
-            learnt = self.learn_again(model, automatic.most)
-            if learnt is not None:
-                self.model = learnt
+            box = placed_box(settings, spaces.low, spaces.high)
+            store, plan = self._keeping.new(settings, box, self.smoothing(spaces.low.size))
+            store = relearnt(settings, store, self.model.log, automatic.most)
+            if store is not None:
+                self.model = with_room(self.model._replace(settings=settings, store=store, plan=plan))
                 self._changes += 1
                 return
             automatic.coarsen()

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from kernelrl.agents.kernel import KernelAgent
-from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs, learn_again
+from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs
 from kernelrl.episodes.verbs import (
     choose,
     largest,
@@ -112,7 +112,6 @@ class GreedyKernelUCBVI(KernelAgent):
     """
 
     exact_plan, merged_plan = staticmethod(new_greedy_exact), staticmethod(new_greedy_merged)
-    learn_again = staticmethod(learn_again)
 
     def __init__(
         self, *, bandwidth: Any = "auto", regularization: float = 0.01, horizon: int | None = None,

@@ -6,10 +6,8 @@ learns from a transition; `observe` also logs it.
 """
 
 from kernelrl.episodes.verbs import grow, has_room, observe, read_bonuses, read_counts, read_q
-from kernelrl.geometry.representatives import KNOWN
-from kernelrl.jit.compile import compiled, generic
+from kernelrl.jit.compile import generic
 from kernelrl.jit.fields import checks, completes
-from kernelrl.jit.handles import hand_over
 from kernelrl.planning.interface import (
     bonuses_at,
     check_plan,
@@ -21,9 +19,9 @@ from kernelrl.planning.interface import (
 )
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.interface import add, grown_for, has_room_for
-from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, place, places
+from kernelrl.stores.samples import place, places
 
-__all__ = ["HERE", "NEXT", "Q", "absorb", "implement_shared_verbs", "learn_again"]
+__all__ = ["HERE", "NEXT", "Q", "absorb", "implement_shared_verbs"]
 
 HERE, NEXT, Q = range(3)  # of `scratch`
 
@@ -75,38 +73,6 @@ def log_and_absorb(model, state, action, reward, next_state, h, terminated):
         add(model.log, model.settings, state, action, reward, next_state, h, terminated)
     if model.settings.ready:
         absorb(model, state, action, reward, next_state, h, terminated)
-
-
-@compiled
-def absorb_logged(model, first, most):
-    """Absorb the logged transitions from number `first` on, as long as there is room; return how many are in.
-
-    Return -1 once there are more than `most` representatives.
-    """
-    log = model.log
-    for t in range(first, log.number[LOGGED]):
-        if model.store.reps.number[KNOWN] > most:
-            return -1
-        if not has_room(model):
-            return t
-        absorb(
-            model, log.states[FROM, t], log.labels[ACTION, t], log.reward[t], log.states[TO, t], log.labels[STEP, t],
-            log.labels[TERMINATED, t] != 0,
-        )  # fmt: skip
-    return log.number[LOGGED] if model.store.reps.number[KNOWN] <= most else -1
-
-
-def learn_again(model, most):
-    """The model, which has no data besides its log, after all logged transitions; None for too many representatives."""
-    first = 0
-    while True:
-        while not has_room(model):
-            model = with_longer_arrays(model)
-        first = absorb_logged(hand_over(model), first, most)
-        if first < 0:
-            return None
-        if first == model.log.number[LOGGED]:
-            return model
 
 
 def q_of(model, state, h, out):

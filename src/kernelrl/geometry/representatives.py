@@ -27,6 +27,7 @@ from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.metrics import squared_distances
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
+from kernelrl.jit.handles import hand_over
 
 __all__ = [
     "CUT",
@@ -460,7 +461,8 @@ def new_lists(reps, settings, reach, weigh):
     most, each = 4 * LEAST * (int(reps.number[KNOWN]) + 1), reps.weights.amount.shape[1] if weigh else 1
     while True:
         near = new_near(reps.following.size, most, each)
-        if fill_lists(reps._replace(weights=near) if weigh else reps, settings, near, float(reach), weigh):
+        parts = (reps._replace(weights=near) if weigh else reps, settings, near)
+        if fill_lists(*(hand_over(part) for part in parts), float(reach), weigh):
             return near
         most *= 2
 

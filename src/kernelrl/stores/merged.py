@@ -50,6 +50,7 @@ from kernelrl.geometry.representatives import (
 )
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.jit.handles import hand_over
 from kernelrl.jit.rows import COLUMNS, add_own_rows, add_rows, padded
 from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in, start_states
 from kernelrl.stores.samples import STARTS, has_next
@@ -455,7 +456,6 @@ def own_scales(settings, merged, x, U, out):
 @compiled
 def renew_scales(settings, merged):
     """Renew the local bandwidths from all counts; the lists of neighbours have to follow."""
-    count_waiting(settings, merged)
     reps = merged.reps
     for u in range(reps.number[KNOWN]):
         copy_place(reps, u, reps.here)
@@ -546,11 +546,11 @@ def recount(settings, merged):
 def rebandwidth(settings, merged, samples):
     """The same data with the settings' bandwidth."""
     merged = merged._replace(reps=reweigh(merged.reps, settings, 2 * samples))
-    recount(settings, merged)
+    recount(hand_over(settings), hand_over(merged))
     return merged
 
 
 def renew_local(settings, merged, samples):
-    """The same data with new local bandwidths."""
-    renew_scales(settings, merged)
-    return rebandwidth(settings, merged, samples)
+    """The same data with new local bandwidths; no samples wait. C is computed where it is needed."""
+    renew_scales(hand_over(settings), hand_over(merged))
+    return merged._replace(reps=reweigh(merged.reps, settings, 2 * samples))
