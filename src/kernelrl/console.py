@@ -191,6 +191,9 @@ class Runs:
         self.say(f"{job.name}: {text}")
 
 
+QUICK = ("ask_for_room",)  # compiled in a fraction of a second
+
+
 class CompileNotice(event.Listener):  # type: ignore[misc]
     """Explains the pause when numba compiles an algorithm; once per algorithm and process."""
 
@@ -204,8 +207,8 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
         cls = getattr(model, "instance_class", None)
         if cls is None or cls in self._said or not module.startswith("kernelrl."):
             return
-        if "stream" not in getattr(cls, "_fields", ()):  # it is no algorithm's
-            return
+        if "stream" not in getattr(cls, "_fields", ()) or event.data["dispatcher"].__name__ in QUICK:
+            return  # it is no algorithm's, or soon done
         self._said.add(cls)
         print(f"Compiling {cls.__name__.removesuffix('Model')} ({how_often(event)}) …", file=sys.stderr, flush=True)
 

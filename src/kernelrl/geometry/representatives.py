@@ -423,11 +423,11 @@ def list_nearest(reps, settings, u, x):
     for v in range(number):
         square = square_to(reps, settings.space, v, x)
         if square <= bound:
-            reps.share[n] = square
+            reps.around[n], reps.share[n] = v, square
             n += 1
     if n > NEIGHBOURS:
         bound = smallest(reps.share, n, NEIGHBOURS)
-    for v in range(number):
+    for v in reps.around[:n]:
         square = square_to(reps, settings.space, v, x)
         if square <= bound:
             add_weight(reps, settings, u, v, square)
@@ -459,6 +459,8 @@ def fill_lists(reps, settings, near, reach, weigh):
 def new_lists(reps, settings, reach, weigh):
     """New lists, filled by `fill_lists`."""
     most, each = 4 * LEAST * (int(reps.number[KNOWN]) + 1), reps.weights.amount.shape[1] if weigh else 1
+    if weigh:
+        most = max(most, int(1.2 * reps.weights.used[TAKEN]))
     while True:
         near = new_near(reps.following.size, most, each)
         parts = (reps._replace(weights=near) if weigh else reps, settings, near)
