@@ -199,21 +199,25 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
 
     def __init__(self) -> None:
         self._said: set[type] = set()
+        self._depth = 0  # an entry function is compiled at depth 1, what it calls below it
 
     def on_start(self, event: Any) -> None:
         """An entry function and everything it calls is about to be compiled: the cache does not have it."""
+        self._depth += 1
         module = event.data["dispatcher"].py_func.__module__
-        model = event.data["args"][0] if event.data["args"] else None
-        cls = getattr(model, "instance_class", None)
-        if cls is None or cls in self._said or not module.startswith("kernelrl."):
+        quick = event.data["dispatcher"].__name__ in QUICK
+        if self._depth > 1 or quick or not module.startswith("kernelrl."):
             return
-        if "stream" not in getattr(cls, "_fields", ()) or event.data["dispatcher"].__name__ in QUICK:
-            return  # it is no algorithm's, or soon done
+        classes = (getattr(kind, "instance_class", None) for kind in event.data["args"])
+        cls = next((cls for cls in classes if "stream" in getattr(cls, "_fields", ())), None)
+        if cls is None or cls in self._said:  # it is no algorithm's
+            return
         self._said.add(cls)
         print(f"Compiling {cls.__name__.removesuffix('Model')} ({how_often(event)}) …", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
         """It has been compiled."""
+        self._depth -= 1
 
 
 def how_often(event: Any) -> str:
