@@ -17,7 +17,7 @@ import kernelrl as krl
 from kernelrl.console import CompileNotice
 from kernelrl.envs import TwinRooms
 from kernelrl.episodes.loop import run_compiled
-from kernelrl.episodes.verbs import perform
+from kernelrl.episodes.verbs import ask_for_room, perform
 from kernelrl.geometry import grid
 from kernelrl.geometry.metrics import LpSpace
 from kernelrl.jit.compile import ROOT, WHERE_COMPILED
@@ -196,17 +196,30 @@ class Started:
         self.data = {"dispatcher": entry, "args": (numba.typeof(model), numba.int64)}
 
 
+def start_and_end(notice, event):
+    """The compilation of an entry function, from beginning to end."""
+    notice.on_start(event)
+    notice.on_end(event)
+
+
 def test_compiling_is_announced(capsys):
-    """Before the pause, once, and with the reason."""
+    """Before the pause, once per algorithm, and with the reason."""
     notice = CompileNotice()
-    notice.on_start(Started(perform, "euclidean"))
+    start_and_end(notice, Started(perform, "euclidean"))
     assert capsys.readouterr().err == "Compiling KernelUCBVI (once; the result is kept) …\n"
-    notice.on_start(Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
+    start_and_end(notice, Started(run_compiled, "manhattan"))  # the same pause, as the user sees it
     assert capsys.readouterr().err == ""
-    notice.on_start(Started(perform, around))  # a user's function is kept as well
+    start_and_end(CompileNotice(), Started(perform, around))  # a user's function is kept as well
     assert capsys.readouterr().err == "Compiling KernelUCBVI (once; the result is kept) …\n"
-    notice.on_start(Started(perform, overloaded))
+    start_and_end(CompileNotice(), Started(perform, overloaded))
     assert "(in each process again, since it uses difference, a function)" in capsys.readouterr().err
+
+
+def test_what_an_entry_function_calls_is_not_announced(capsys):
+    notice = CompileNotice()
+    notice.on_start(Started(ask_for_room, "euclidean"))
+    notice.on_start(Started(perform, "euclidean"))
+    assert capsys.readouterr().err == ""
 
 
 def test_little_things_are_not_announced(capsys):
