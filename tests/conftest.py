@@ -7,26 +7,35 @@ from pathlib import Path
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 settings.register_profile("kernelrl", deadline=None)  # a loaded machine is no error
 settings.load_profile("kernelrl")
 
-# The files that take longest, longest first. Those that need the same machine code are apart, or both processes would
-# compile it.
+# Files that need machine code for the same types run in the same process: functions that one has compiled are not
+# compiled again as parts of what the next compiles.
+TOGETHER = {
+    "tests/test_interface.py": "tests/test_edited_files.py",
+    "tests/theory/test_certificates.py": "tests/test_edited_files.py",
+    "tests/envs/test_compiled.py": "tests/test_edited_files.py",
+    "tests/test_termination.py": "tests/test_edited_files.py",
+    "tests/test_example_parts.py": "tests/algorithms/test_own_parts_against_naive.py",
+}
+# The files that take longest, longest first.
 LONG = (
-    "experiments/test_run.py",
     "test_edited_files.py",
-    "test_cache.py",
     "test_interface.py",
     "theory/test_certificates.py",
+    "experiments/test_run.py",
+    "test_cache.py",
     "test_soak.py",
     "experiments/test_ray.py",
     "algorithms/test_own_parts_against_naive.py",
+    "test_example_parts.py",
     "algorithms/test_exact_against_naive.py",
     "reporting/test_browser.py",
     "algorithms/test_representatives_against_naive.py",
-    "test_example_parts.py",
     "experiments/test_learning.py",
     "envs/test_optimal.py",
     "test_recovery.py",
@@ -39,3 +48,16 @@ def pytest_collection_modifyitems(config, items):
     if len(config.args) == 1:
         places = {(Path(__file__).parent / name).resolve(strict=True): place for place, name in enumerate(LONG)}
         items.sort(key=lambda item: places.get(item.path, len(LONG)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Hand out whole files, and those of TOGETHER as one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return TOGETHER.get(file, file)
+
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
