@@ -127,6 +127,7 @@ def make_store(
             "format": FORMAT, "label": run.label, "seed": run.seed, "episodes": episodes,
             "configuration": {"agent": type(agent).__name__, "hyper_parameters": made},
             "versions": {"kernelrl": "0.1.0", "numba": "0.99"}, "machine": {"system": "a machine"},
+            "settings_used": codec.encode_all(agent.settings_used()),
         }  # fmt: skip
         (run.path / "run.json").write_text(json.dumps(record))
     return Store(path)

@@ -85,6 +85,12 @@ class Progress:
             mean = float(np.mean(self._returns[max(0, done - 100) : done]))
             self._bar.update(self._task, completed=done, mean=f"{mean:.3g}")
 
+    def say(self, text: Callable[[], str]) -> None:
+        """Print a line that stays below the bar, if there is a bar and something to say."""
+        if self._bar is not None and (line := text()):
+            self._bar.stop()
+            print(line, file=sys.stderr)
+
 
 @contextlib.contextmanager
 def track(what: str, total: int, show: bool) -> Iterator[Callable[[], None]]:

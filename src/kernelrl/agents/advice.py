@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Advice", "warn_of_axes"]
+__all__ = ["Advice", "Evaluated", "warn_of_axes", "warn_of_loss"]
 
 Floats = npt.NDArray[np.float64]
 MANY_SAMPLES, TOO_MANY = 1000, 0.8  # from so many samples on, warn of more than TOO_MANY representatives per sample
@@ -32,6 +32,34 @@ def warn_of_axes(metric: Any, low: Floats, high: Floats) -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+def warn_of_loss(past: list[Evaluated], env: str, episodes: int, interval: tuple[float, float]) -> None:
+    """Warn if the policy is worse than after at most half as many episodes, and add this evaluation to `past`.
+
+    `interval` is that of its mean return.
+    """
+    before = [one for one in past if one.env == env and 2 * one.episodes <= episodes]
+    past.append(Evaluated(env, episodes, interval))
+    best = max(before, key=lambda one: one.interval[0], default=None)
+    if best is None or best.interval[0] <= interval[1]:
+        return
+    now, then = (f"{low:.4g} to {high:.4g}" for low, high in (interval, best.interval))
+    warnings.warn(
+        f"episodes: after {episodes} episodes the policy to deploy collects {now}, less than after {best.episodes}, "
+        f"when it was {then}; save the agent before you go on (agent.save) and keep the best, or try a larger "
+        "max_representatives",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+class Evaluated(NamedTuple):
+    """An evaluation of the policy to deploy."""
+
+    env: str
+    episodes: int  # learnt before it
+    interval: tuple[float, float]
 
 
 class Advice:
@@ -65,15 +93,18 @@ class Advice:
             "one at any distance; a larger merge distance or limit avoids that",
         )
 
-    def of_standing_still(self, samples: int, stayed: int, merge: float | None) -> None:
+    def of_standing_still(self, samples: int, stayed: int, merge: float | None, automatic: bool) -> None:
         """Warn if most steps lead to a state with the same representative, so that actions seem to do nothing."""
         if "still" in self._given or samples < MANY_SAMPLES or stayed <= STILL * samples:
             return
+        remedy = 'make it about half of one, or leave bandwidth and representatives to the agent ("auto")'
+        if automatic:
+            remedy = "chosen for the number of representatives that a plan can afford; a larger max_representatives "
+            remedy += "makes it smaller"
         self._warn(
             "still",
             f"representatives: {stayed} of {samples} steps led to a state with the same representative, so the agent "
-            f"sees no motion; representatives={merge:g} is larger than a usual step, make it about half of one, or "
-            'leave bandwidth and representatives to the agent ("auto")',
+            f"sees no motion; representatives={merge:g} is larger than a usual step, {remedy}",
         )
 
     def of_dependence(self, what: str) -> None:

@@ -62,6 +62,7 @@ class Smoothing(NamedTuple):
     ready: bool = True  # False while actions are random
     step_scale: float = 0.0  # of the step as a coordinate; 0: it is none
     by_step: bool = False  # whether rewards depend on the step
+    chosen: bool = False  # whether the merge distance is the agent's choice
 
 
 def next_renewal(k: int) -> int:
@@ -94,7 +95,7 @@ class Automatic:
         step_scale = length / max(1.0, LEAST * self.horizon) if self.depends == MOTION else 0.0
         return Smoothing(
             metric, start, min(least, start), EXPONENT, False, True, merge, None, ready, step_scale,
-            self.depends == REWARDS,
+            self.depends == REWARDS, self.merge is None,
         )  # fmt: skip
 
     def look(self, log: Log, spaces: Spaces, representatives: int, pooled: bool) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents import storage
+from kernelrl.agents.advice import Evaluated
 from kernelrl.agents.checks import as_environment, whole_number
 from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
@@ -95,6 +96,7 @@ class Agent:
         self.seed = 0
         self.episodes = 0
         self.stored: dict[str, Any] = {}
+        self.evaluated: list[Evaluated] = []  # what `evaluate` found so far
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:

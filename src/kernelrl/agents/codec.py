@@ -297,24 +297,34 @@ def needs_code(argument: str, value: Any) -> bool:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def describe(tables: Mapping[str, Any]) -> str:
-    """Encoded hyper-parameters for people: `bandwidth = 0.1, metric = lp(p=2.0, scale="box")`."""
-    return ", ".join(f"{argument} = {text(table)}" for argument, table in tables.items())
+def changed(given: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the encoded hyper-parameters in use that were not given so."""
+    return {name: value for name, value in used.items() if name not in given or given[name] != value}
 
 
-def text(value: Any, quoted: bool = True) -> str:
+def describe(tables: Mapping[str, Any], digits: int | None = None) -> str:
+    """Encoded hyper-parameters for people: `bandwidth = 0.1, metric = lp(p=2.0, scale="box")`.
+
+    With `digits`, numbers are rounded to so many.
+    """
+    return ", ".join(f"{argument} = {text(table, digits=digits)}" for argument, table in tables.items())
+
+
+def text(value: Any, quoted: bool = True, digits: int | None = None) -> str:
     """One encoded hyper-parameter for people: objects as calls, strings in quotation marks if `quoted`."""
     if isinstance(value, dict):
         name = value.get("name")
         if name == "tuple" and isinstance(value.get("items"), list):
-            items = [text(item, quoted) for item in value["items"]]
+            items = [text(item, quoted, digits) for item in value["items"]]
             return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
         if name == "text":
             return json.dumps(value.get("text"), ensure_ascii=False)
-        parts = (f"{part}={text(item, quoted)}" for part, item in value.items() if part not in KEYS)
+        parts = (f"{part}={text(item, quoted, digits)}" for part, item in value.items() if part not in KEYS)
         return f"{name or ''}({', '.join(parts)})"
     if isinstance(value, list):
-        return f"[{', '.join(text(item, quoted) for item in value)}]"
+        return f"[{', '.join(text(item, quoted, digits) for item in value)}]"
     if isinstance(value, str) and (value in WORDS or not quoted):
         return value
-    return str(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return str(value) if digits is None else f"{value:.{digits}g}"
+    return json.dumps(value, ensure_ascii=False)

@@ -25,6 +25,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.advice import warn_of_loss
 from kernelrl.agents.reward_range import SLACK
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
@@ -93,7 +94,14 @@ def evaluate(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int, del
         margin = empirical_bernstein(returns, highest - lowest, delta)
         mean = float(returns.mean())
         interval = max(lowest, mean - margin), min(highest, mean + margin)
-    return Evaluation(float(returns.mean()), interval, t_interval(returns, delta), returns)
+    evaluation = Evaluation(float(returns.mean()), interval, t_interval(returns, delta), returns)
+    warn_of_loss(agent.evaluated, name_of(env), agent.episodes, evaluation.t_interval)
+    return evaluation
+
+
+def name_of(env: gym.Env[Any, Any]) -> str:
+    """The id of an environment, or else the name of its class."""
+    return type(env.unwrapped).__name__ if env.spec is None else env.spec.id
 
 
 def policy_gap(agent: Any, env: gym.Env[Any, Any], episodes: int, seed: int, delta: float) -> PolicyGap:

@@ -12,6 +12,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents import codec
 from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recovery
@@ -140,8 +141,18 @@ def fit(
             if loop.compiled:
                 size = next_size(max(1, played), seconds)
             bar.update(done)
+        if first == 0 and done == episodes:
+            bar.say(lambda: what_was_chosen(agent))
     agent.recovery = recovery if recovery is not None and recovery.worth_keeping else None
     return history(interrupted=done < episodes and interrupts.asked)
+
+
+def what_was_chosen(agent: Agent) -> str:
+    """The settings that the agent chose itself, in one line; empty if there are none."""
+    used = agent.settings_used()
+    left = [name for name in used if isinstance(getattr(agent, name), str) and getattr(agent, name) == "auto"]
+    chosen = {name: used[name] for name in left if used[name] is not getattr(agent, name)}
+    return f"{type(agent).__name__} chose {codec.describe(codec.encode_all(chosen), digits=4)}" if chosen else ""
 
 
 def recovery_for(agent: Agent, env: gym.Env[Any, Any], dynamics: Any) -> Recovery | None:

@@ -157,7 +157,8 @@ class AtRepresentatives:
             advice.of_limit(smoothing.limit)
         advice.of_no_neighbours(samples, number, smoothing.merge)
         if model.settings.horizon > 1:  # else it does not matter where a step leads
-            advice.of_standing_still(int(store.clock[COUNTED]), int(store.clock[STAYED]), smoothing.merge)
+            number_counted, stayed = int(store.clock[COUNTED]), int(store.clock[STAYED])
+            advice.of_standing_still(number_counted, stayed, smoothing.merge, smoothing.chosen)
         if not smoothing.local and number >= FEW and advice.is_time_for("bandwidth", samples):
             start, degree = store.reps.weights.span[:2, :number]
             total = sum(float(store.reps.weights.amount[i : i + n].sum()) for i, n in zip(start, degree, strict=True))

@@ -356,8 +356,9 @@ class KernelAgent(CertifiedAgent, abstract=True):
         While actions are still random, what is chosen from data is left as "auto".
         """
         used, smoothing = super().settings_used(), self.smoothing(self.spaces.low.size)
-        used |= {"bonus": self.bonus_in_use, "replan": self.replan}
-        if self.replan == "auto":
+        if is_auto(self.bonus):
+            used["bonus"] = self.bonus_in_use
+        if is_auto(self.replan):
             used["replan"] = replan_code(self.replan)[1]
         if not smoothing.ready:
             return used

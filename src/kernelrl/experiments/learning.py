@@ -23,6 +23,7 @@ import numpy as np
 import polars
 
 from kernelrl import __version__
+from kernelrl.agents import codec
 from kernelrl.agents.base import Agent
 from kernelrl.agents.files import write_json
 from kernelrl.envs.wrapping import compiled_dynamics
@@ -155,7 +156,8 @@ def checkpoint(
     files.append(AGENT)
     for name in files[1:]:
         agent.save(folder / name)
-    write_json(folder / RUN, record(job, configured, agent.episodes, float(history["seconds"][-1])))
+    content = record(job, configured, agent.episodes, float(history["seconds"][-1]))
+    write_json(folder / RUN, content | {"settings_used": codec.encode_all(agent.settings_used())})
     return {"kind": "checkpoint", "episode": agent.episodes, "files": [*files, RUN]}
 
 

@@ -9,7 +9,7 @@ from html import escape
 from importlib import metadata
 from typing import Any
 
-from kernelrl.agents.codec import describe
+from kernelrl.agents.codec import changed, describe
 from kernelrl.reporting.figures import action_colours, action_names
 from kernelrl.reporting.maps import Maps
 from kernelrl.reporting.style import OPTIMUM, line_of
@@ -210,13 +210,15 @@ def action_legend(summary: Summary, maps: list[Maps]) -> str:
 
 
 def hyper_parameters(summary: Summary) -> str:
-    """The hyper-parameters of each label's agent, from its first run."""
+    """The hyper-parameters of each label's agent, from its first run, and what it chose itself."""
     rows = ""
     for i, c in enumerate(summary.curves):
         made = record(c.runs[0], "configuration")
-        text = describe(dict(made.get("hyper_parameters", {})))
-        agent = escape(str(made.get("agent", "–")))
-        rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({escape(text)})</td></tr>'
+        given = dict(made.get("hyper_parameters", {}))
+        agent, text = escape(str(made.get("agent", "–"))), escape(describe(given))
+        chosen = describe(changed(given, record(c.runs[0], "settings_used")), digits=4)
+        last = f"<br>chosen by the agent, seed {c.seeds[0]}: {escape(chosen)}" if chosen else ""
+        rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({text}){last}</td></tr>'
     return f'<div class="wide"><table id="table-hyper-parameters"><tbody>{rows}</tbody></table></div>'
 
 
