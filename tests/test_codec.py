@@ -214,7 +214,7 @@ def test_reports(cls, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     made = {"configuration": {"agent": "KernelUCBVI", "hyper_parameters": stored}}
     (folder / "run.json").write_text(json.dumps(made), encoding="utf-8")
-    curve = SimpleNamespace(label="it", runs=[SimpleNamespace(path=folder)])
+    curve = SimpleNamespace(label="it", runs=[SimpleNamespace(seed=0, path=folder)])
     page = tables.hyper_parameters(SimpleNamespace(curves=[curve]))
     assert tables.escape(f"{kind} = {said}") in page
 
@@ -308,7 +308,7 @@ def test_an_experiment_with_own_objects(tmp_path):
         [sys.executable, "-c", program, tmp_path, out], capture_output=True, text=True, env=environment(), check=False
     )
     assert done.stdout == "15 Weighted(weights=(1.0, 4.0))\n", done.stderr
-    curve = SimpleNamespace(label="mine", runs=[SimpleNamespace(path=out / "runs/mine/seed-0")])
+    curve = SimpleNamespace(label="mine", runs=[SimpleNamespace(seed=0, path=out / "runs/mine/seed-0")])
     page = tables.hyper_parameters(SimpleNamespace(curves=[curve]))
     assert "bandwidth = halving(start=0.2, minimum=0.05, every=3), " in page
     assert (

@@ -217,7 +217,7 @@ def hyper_parameters(summary: Summary) -> str:
         given = dict(made.get("hyper_parameters", {}))
         agent, text = escape(str(made.get("agent", "–"))), escape(describe(given))
         chosen = describe(changed(given, record(c.runs[0], "settings_used")), digits=4)
-        last = f"<br>chosen by the agent, seed {c.seeds[0]}: {escape(chosen)}" if chosen else ""
+        last = f"<br>chosen by the agent, seed {c.runs[0].seed}: {escape(chosen)}" if chosen else ""
         rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({text}){last}</td></tr>'
     return f'<div class="wide"><table id="table-hyper-parameters"><tbody>{rows}</tbody></table></div>'
 
