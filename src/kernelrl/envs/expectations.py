@@ -28,7 +28,7 @@ from kernelrl.envs.motion import Motion
 __all__ = ["AlongLine", "Projected"]
 
 Floats = NDArray[np.float64]
-SPACING, FARTHEST = 0.5, 5.0  # of the points along a line, in standard deviations
+SPACING, FARTHEST = 0.25, 5.0  # of the points along a line, in standard deviations
 LINE, PARTS, REACH = 400, 8, 7.0
 
 
