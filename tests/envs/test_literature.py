@@ -297,10 +297,8 @@ def test_transitions_of_noisy_oil_on_average():
     env, rng = Oil(form="noise"), np.random.default_rng(3)
     t = rng.normal(size=20_000)
     for x, a, z, b in rng.random((50, 4)):
-        apart = abs(
-            np.clip(a + np.sqrt(0.1) * (x + a) * t, 0, 1) - np.clip(b + np.sqrt(0.1) * (z + b) * t, 0, 1)
-        ).mean()
-        assert apart <= env.lipschitz_constants[1] * (abs(x - z) + abs(a - b)) + 1e-3
+        y, w = (np.clip(to + np.sqrt(0.1) * (at + to) * t, 0, 1) for at, to in ((x, a), (z, b)))
+        assert abs(y - w).mean() <= env.lipschitz_constants[1] * (abs(x - z) + abs(a - b)) + 1e-3
 
 
 def test_oil_is_less_steep_where_the_next_state_ignores_the_state():
@@ -347,6 +345,5 @@ def test_colours_are_rewards():
 
 def test_an_agent_with_nothing_set_learns_in_square_world():
     history = krl.KernelUCBVI().fit("kernelrl/SquareWorld-v0", 150, seed=0)
-    assert (
-        history.returns[-30:].mean() > 5.0 > 1.0 > krl.RandomAgent().fit("kernelrl/SquareWorld-v0", 50).returns.mean()
-    )
+    assert history.returns[-30:].mean() > 5.0
+    assert krl.RandomAgent().fit("kernelrl/SquareWorld-v0", 50, seed=0).returns.mean() < 1.0
