@@ -347,3 +347,11 @@ def test_an_agent_with_nothing_set_learns_in_square_world():
     history = krl.KernelUCBVI().fit("kernelrl/SquareWorld-v0", 150, seed=0)
     assert history.returns[-30:].mean() > 5.0
     assert krl.RandomAgent().fit("kernelrl/SquareWorld-v0", 50, seed=0).returns.mean() < 1.0
+
+
+@pytest.mark.parametrize("case", [CASES[8], CASES[11]], ids=name_of)
+@pytest.mark.parametrize("make", [lambda: krl.OptQL(bins=8), krl.AdaptiveQL], ids=["OptQL", "AdaptiveQL"])
+def test_agents_with_a_net_of_actions(make, case):
+    histories = [make().fit(made(case), 30, seed=2, driver=driver) for driver in ("compiled", "python")]
+    assert np.array_equal(histories[0].returns, histories[1].returns)
+    assert np.array_equal(histories[0].optimistic_values, histories[1].optimistic_values)

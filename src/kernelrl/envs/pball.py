@@ -17,8 +17,8 @@ The reward is that of the state before the move. An episode starts at N(0, 0.001
 V*_1 is ±0.001. On level 3, grids of 128, 192, 288, 432, 648 and 972 cells per axis of [-1, 1]² give 10.1251, 10.1180,
 10.1156, 10.1147, 10.1134 and 10.1139, on level 5 the first four 10.1253, 10.1182, 10.1158 and 10.1149. 200,000 episodes
 of the greedy policy collected 10.112 and 10.107 on average (standard error 0.005), which excludes 10.149, a figure from
-a coarser grid. The second reward of level 5 is worth only 0.0002, because it lies the other way. On level 2, 972 and 1300
-cells give 11.1025 and 11.1029. `kernelrl.envs.solve` without a tolerance is within 0.002 of these values.
+a coarser grid. The second reward of level 5 is worth only 0.0002, because it lies the other way. On level 2, 972 and
+1300 cells give 11.1025 and 11.1029. `kernelrl.envs.solve` without a tolerance is within 0.002 of these values.
 
 Rewards are Lipschitz with the largest b_i/c_i (1.414 on level 1, else 5; the cones of levels 4 and 5 do not overlap),
 transitions are 1-Lipschitz, because a projection onto a convex set moves no two states farther apart.
