@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-__all__ = ["as_whole", "flag", "one_of", "positive", "whole_number"]
+__all__ = ["as_whole", "flag", "one_of", "point_in", "positive", "whole_number", "within"]
 
 
 def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
@@ -21,6 +22,20 @@ def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most
     if not least <= number <= most:
         raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
     return number
+
+
+def within(name: str, value: Any, low: float, high: float) -> float:
+    """`value` as a float from `low` to `high`, or an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}")
+    return float(value)
+
+
+def point_in(name: str, value: Any, low: float, high: float) -> tuple[float, float]:
+    """`value` as a pair of floats, both from `low` to `high`, or an error that names it."""
+    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 2:
+        raise ValueError(f"{name} must be a pair (x, y) of numbers from {low:g} to {high:g}, got {value!r}")
+    return within(f"x of {name}", value[0], low, high), within(f"y of {name}", value[1], low, high)
 
 
 def as_whole(value: Any) -> int | None:

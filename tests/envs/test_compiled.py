@@ -272,7 +272,7 @@ def test_dynamics_that_cannot_be_compiled(dynamics, message):
         ),
         (gym.spaces.Box(0, 1, (2, 1), np.float64), None, ValueError, r"a Box of shape \(d,\)"),
         (gym.spaces.MultiBinary(2), None, TypeError, "observation_space must be a Box or a Discrete space"),
-        (BOX, BOX, TypeError, "action_space must be Discrete, got Box"),
+        (BOX, BOX, TypeError, r"action_space must be Discrete, or a bounded Box of shape \(1,\), got Box"),
     ],
 )
 def test_spaces(space, actions, error, message):

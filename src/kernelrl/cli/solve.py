@@ -11,13 +11,18 @@ from kernelrl.cli.options import EnvId, Json, find_modules_here
 
 if TYPE_CHECKING:
     from kernelrl.envs.optimal import OptimalValues
+    from kernelrl.envs.outcomes import OutcomeValues
 
 __all__ = ["solve"]
+
+MOST_STARTS = 20  # that are listed; others are only part of the mean
 
 
 def solve(
     env: EnvId,
-    tolerance: Annotated[float, typer.Option(help="Accuracy of the values.")] = 1e-3,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Accuracy of the values; by default 0.001, for some environments more.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Compute the optimal values of an environment."""
@@ -29,10 +34,10 @@ def solve(
     if json:
         print(jsonlib.dumps(as_json(env, found)))
     else:
-        show(env, found, tolerance)
+        show(env, found)
 
 
-def optimal_values(env_id: str, tolerance: float) -> OptimalValues:
+def optimal_values(env_id: str, tolerance: float | None) -> OptimalValues | OutcomeValues:
     """The optimal values of the environment of that id, or a ValueError."""
     from kernelrl.envs.making import make_environment
     from kernelrl.envs.optimal import solve as solve_environment
@@ -47,9 +52,15 @@ def optimal_values(env_id: str, tolerance: float) -> OptimalValues:
         raise ValueError(str(error)) from error
 
 
-def as_json(env_id: str, found: OptimalValues) -> dict[str, Any]:
-    """What is printed with --json."""
+def listed_starts(found: OptimalValues | OutcomeValues) -> Any:
+    """The start states (s, d), or none if there are many."""
     starts = found.motion.starts
+    return starts if len(starts) <= MOST_STARTS else starts[:0]
+
+
+def as_json(env_id: str, found: OptimalValues | OutcomeValues) -> dict[str, Any]:
+    """What is printed with --json."""
+    starts = listed_starts(found)
     values = found.values(starts, 0)
     return {
         "environment": env_id, "horizon": found.horizon, "start_value": found.start_value,
@@ -58,7 +69,7 @@ def as_json(env_id: str, found: OptimalValues) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(env_id: str, found: OptimalValues, tolerance: float) -> None:
+def show(env_id: str, found: OptimalValues | OutcomeValues) -> None:
     """Print the values for people."""
     from rich.console import Console
     from rich.table import Table
@@ -68,13 +79,13 @@ def show(env_id: str, found: OptimalValues, tolerance: float) -> None:
     table = Table()
     table.add_column("start")
     table.add_column("V*₁", justify="right")
-    starts = found.motion.starts
+    starts = listed_starts(found)
     for x, v in zip(starts, found.values(starts, 0), strict=True):
         table.add_row(f"({', '.join(f'{c:g}' for c in x)})", f"{v:.4f}")
     table.add_row("mean", f"{found.start_value:.4f}", style="bold")
     console.print(table)
     console.print(
-        f"No value changed by more than {found.change:.1g} (asked for: {tolerance:g}) when the grid was last refined, "
-        f"to {found.cells} cells per axis of each room.",
+        f"No value changed by more than {found.change:.1g} (asked for: {found.tolerance:g}) when the grid was last "
+        f"refined, to {found.cells} cells per axis of each room.",
         highlight=False,
     )

@@ -11,18 +11,28 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 if TYPE_CHECKING:
+    from kernelrl.envs.ambulance import Ambulance
     from kernelrl.envs.compiled import CompiledEnv
     from kernelrl.envs.finite import FiniteValues, solve_finite
     from kernelrl.envs.interface import advance, reset
+    from kernelrl.envs.oil import Oil
     from kernelrl.envs.optimal import OptimalValues, solve
+    from kernelrl.envs.pball import PBall2D
+    from kernelrl.envs.puddle_world import PuddleWorld
     from kernelrl.envs.ramp import Ramp
+    from kernelrl.envs.square_world import SquareWorld
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
 __all__ = [
+    "Ambulance",
     "CompiledEnv",
     "FiniteValues",
+    "Oil",
     "OptimalValues",
+    "PBall2D",
+    "PuddleWorld",
     "Ramp",
+    "SquareWorld",
     "TwinRooms",
     "advance",
     "register",
@@ -34,7 +44,12 @@ __all__ = [
 
 # Gymnasium's name → entry point and time limit.
 ENVIRONMENTS = {
+    "kernelrl/Ambulance-v0": ("kernelrl.envs.ambulance:Ambulance", 5),
+    "kernelrl/Oil-v0": ("kernelrl.envs.oil:Oil", 5),
+    "kernelrl/PBall2D-v0": ("kernelrl.envs.pball:PBall2D", 30),
+    "kernelrl/PuddleWorld-v0": ("kernelrl.envs.puddle_world:PuddleWorld", 50),
     "kernelrl/Ramp-v0": ("kernelrl.envs.ramp:Ramp", 2),
+    "kernelrl/SquareWorld-v0": ("kernelrl.envs.square_world:SquareWorld", 20),
     "kernelrl/TwinRooms-v0": ("kernelrl.envs.twin_rooms:TwinRooms", 20),
 }
 
@@ -48,10 +63,15 @@ def register() -> None:
 
 # Names that are imported when first used → their modules.
 WHERE = {
+    "Ambulance": "ambulance",
     "CompiledEnv": "compiled",
     "FiniteValues": "finite",
+    "Oil": "oil",
     "OptimalValues": "optimal",
+    "PBall2D": "pball",
+    "PuddleWorld": "puddle_world",
     "Ramp": "ramp",
+    "SquareWorld": "square_world",
     "TwinRooms": "twin_rooms",
     "advance": "interface",
     "reset": "interface",

@@ -36,17 +36,18 @@ class CompiledEnv(gym.Env[Any, Any]):
         dynamics: a NamedTuple of numbers and arrays, with an implementation of `krl.envs.reset` and `krl.envs.advance`.
             Numbers of fields declared as `float` become floats.
         observation_space: a Box of shape (d,) and dtype float64, or a Discrete space, whose states are state[0].
-        action_space: Discrete; the dynamics count actions from 0, wherever it starts.
+        action_space: Discrete, whose actions the dynamics count from 0, wherever it starts; or a bounded Box of shape
+            (1,), whose number they take as a float. Agents support only Discrete actions so far.
 
     If a subclass overrides `reset` or `step`, its methods are used, so it runs in Python only.
     """
 
-    action_space: gym.spaces.Discrete
+    action_space: gym.spaces.Discrete | gym.spaces.Box
     action_names: ClassVar[tuple[str, ...]] = ()
     """Names of the actions, for messages."""
 
     def __init__(
-        self, dynamics: Any, *, observation_space: gym.Space[Any], action_space: gym.spaces.Discrete
+        self, dynamics: Any, *, observation_space: gym.Space[Any], action_space: gym.spaces.Discrete | gym.spaces.Box
     ) -> None:  # fmt: skip
         check_verbs(dynamics)
         check_spaces(observation_space, action_space)
@@ -70,6 +71,24 @@ class CompiledEnv(gym.Env[Any, Any]):
             raise ValueError(f"state must have shape {wanted.shape}, got shape {given.shape}")
         self._state = given
 
+    @property
+    def lipschitz_constants(self) -> tuple[float, float] | None:
+        """(λ_r, λ_p) of rewards and of transitions (1-Wasserstein) in ρ_X + ρ_A; None if there are none, or unknown."""
+        return None
+
+    def lipschitz(self, horizon: int) -> Floats | None:
+        """(H,) constants L_h of the optimal Q-functions, steps from 0: L_h = λ_r + λ_p·L_{h+1}, or better ones.
+
+        None where `lipschitz_constants` are.
+        """
+        if self.lipschitz_constants is None:
+            return None
+        reward, transition = self.lipschitz_constants
+        L = np.zeros(horizon + 1)
+        for h in range(horizon - 1, -1, -1):
+            L[h] = reward + transition * L[h + 1]
+        return L[:-1]
+
     def info(self) -> dict[str, Any]:
         """The `info` that `reset` and `step` return; a subclass may add to it."""
         return {}
@@ -87,10 +106,8 @@ class CompiledEnv(gym.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action."""
-        if not self.action_space.contains(action):
-            raise ValueError(f"action must be {self._actions()}; got {action!r}.")
+        number = self._number(action)
         state, next_state = self.state, self._new_state()
-        number = int(action) - int(self.action_space.start)
         reward, terminated, truncated = advance(self.dynamics, self._stream, state, number, next_state)
         self._state = next_state
         return self._observation(), float(reward), bool(terminated), bool(truncated), self.info()
@@ -105,8 +122,9 @@ class CompiledEnv(gym.Env[Any, Any]):
             reset(self.dynamics, 0, stream, state)
         except NumbaError as error:
             raise TypeError(f"reset of {name} cannot be compiled: {reason(error)}") from error
+        first = 0 if isinstance(self.action_space, gym.spaces.Discrete) else float(self.action_space.low[0])
         try:
-            given = advance(self.dynamics, stream, state, 0, next_state)
+            given = advance(self.dynamics, stream, state, first, next_state)
         except NumbaError as error:
             raise TypeError(f"advance of {name} cannot be compiled: {reason(error)}") from error
         if not (isinstance(given, tuple) and len(given) == 3 and all(isinstance(part, NUMBERS) for part in given)):
@@ -123,10 +141,28 @@ class CompiledEnv(gym.Env[Any, Any]):
             return state
         return int(state[0]) if state[0].is_integer() else float(state[0])
 
-    def _actions(self) -> str:
-        first = int(self.action_space.start)
+    def _number(self, action: Any) -> int | float:
+        """The action as the dynamics take it, or an error that says which actions there are."""
+        space = self.action_space
+        if isinstance(space, gym.spaces.Discrete):
+            if space.contains(action):
+                return int(action) - int(space.start)
+            raise ValueError(f"action must be {self._actions(space)}; got {action!r}.")
+        try:
+            given = np.asarray(action, np.float64)
+        except (TypeError, ValueError):
+            given = np.full(1, np.nan)
+        if given.shape == (1,) and space.low[0] <= given[0] <= space.high[0]:
+            return float(given[0])
+        raise ValueError(
+            f"action must be an array of shape (1,) with a number from {space.low[0]:g} to {space.high[0]:g}; got "
+            f"{action!r}."
+        )
+
+    def _actions(self, space: gym.spaces.Discrete) -> str:
+        first = int(space.start)
         if not self.action_names:
-            return f"one of {first} … {first + int(self.action_space.n) - 1}"
+            return f"one of {first} … {first + int(space.n) - 1}"
         *others, last = [f"{first + i} ({name})" for i, name in enumerate(self.action_names)]
         return f"{', '.join(others)} or {last}"
 
@@ -183,8 +219,9 @@ def check_spaces(observation_space: gym.Space[Any], action_space: Any) -> None:
             f"observation_space must be a Box of shape (d,) with dtype=np.float64, as compiled states are, got "
             f"{observation_space}"
         )
-    if not isinstance(action_space, gym.spaces.Discrete):
-        raise TypeError(f"action_space must be Discrete, got {action_space}")
+    one_number = isinstance(action_space, gym.spaces.Box) and action_space.shape == (1,) and action_space.is_bounded()
+    if not isinstance(action_space, gym.spaces.Discrete) and not one_number:
+        raise TypeError(f"action_space must be Discrete, or a bounded Box of shape (1,), got {action_space}")
 
 
 def reason(error: Exception) -> str:

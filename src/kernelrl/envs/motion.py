@@ -5,13 +5,16 @@ is added, and the result is clipped to the room:
 
     y = clip(m(x, a) + ε),   ε ~ N(0, diag(noise²)),   reward r(x, a),
 
-until the time limit. If `ends` is given, an episode also ends on arrival at a state y where it is true, and nothing is
-collected after that. A part of the reward may depend on the next state: `reward_after(y, a)` where the episode
-continues, `reward_at_end(y, a)` where it ends. An example, with -1 per step, +1 on reaching the half-space, and a cost
-of the next state:
+until the time limit. `project` replaces the clipping, for example by the nearest point of a disc. With `shared_noise`
+one draw of noise, N(0, 1) times `noise`, is added to all coordinates. If `ends` is given, an episode also ends on
+arrival at a state y where it is true, and nothing is collected after that. A part of the reward may depend on the next
+state: `reward_after(y, a)` where the episode continues, `reward_at_end(y, a)` where it ends. An example, with -1 per
+step, +1 on reaching the half-space, and a cost of the next state:
 
     ends=lambda y: y[:, 0] + y[:, 1] > 1.9,   reward=lambda x, a: np.full(len(x), -1.0),
     reward_after=lambda y, a: -cost(y),       reward_at_end=lambda y, a: np.full(len(y), 1.0)
+
+Dynamics that do not have this form can be described by `kernelrl.envs.outcomes.Outcomes`.
 
 If a `CompiledEnv` has a method `motion()`, `kernelrl.envs.solve` and the reports can compute its optimal values.
 """
@@ -57,3 +60,9 @@ class Motion:
     The solver evaluates `move` and all rewards at every state of a room, also where an episode is over. Each function
     should be continuous; a jump where episodes end is the difference between `reward_after` and `reward_at_end`.
     """
+    project: Callable[[Floats], Floats] | None = None
+    """(n, d) where z + ε, given as (n, d), ends up, instead of clipping; for one room, without `ends`."""
+    shared_noise: bool = False
+    """Whether all coordinates have the same draw of noise."""
+    tolerance: float = 1e-3
+    """The tolerance of its values by default: see `kernelrl.envs.solve`."""

@@ -1,4 +1,4 @@
-"""Optimal values of environments with a `Motion`, by dynamic programming on a grid.
+"""Optimal values of environments with a `Motion`, by dynamic programming on a grid; `solve` also takes `Outcomes`.
 
 With Z_h the expected value of moving to z, before noise and clipping,
 
@@ -16,7 +16,8 @@ Where episodes end on arrival at a set of states, and rewards may depend on the 
 
 V_h is also computed at ended states, as if an episode could continue from there. So it does not jump at the boundary of
 the set, and splines can interpolate it; Z_h is E[V_h(y)] minus E[V_h(y)·1(y ended)], by the quadrature of `endings`.
-This needs noise: without it V* itself jumps, at states from which the end is just reached.
+This needs noise: without it V* itself jumps, at states from which the end is just reached. If a motion has `project` or
+`shared_noise`, the expectation is that of `expectations`.
 
 The number of cells grows by half, and the number of nodes with it, until no value V_h at a point of the coarser grid
 changes by more than the tolerance. The error falls with the square of the cell width, so the remaining error is about
@@ -40,8 +41,9 @@ from scipy.interpolate import make_interp_spline
 from scipy.ndimage import map_coordinates, spline_filter
 from scipy.special import roots_hermitenorm
 
-from kernelrl.envs import ENVIRONMENTS, endings
+from kernelrl.envs import ENVIRONMENTS, endings, expectations
 from kernelrl.envs.motion import Motion
+from kernelrl.envs.outcomes import Outcomes, OutcomeValues, refine_outcomes
 from kernelrl.envs.wrapping import compiled_dynamics, is_shipped, time_limit
 from kernelrl.jit.compile import cache_dir
 
@@ -51,7 +53,7 @@ Floats = NDArray[np.float64]
 FEWEST_CELLS = 128  # along each axis of a room at first; a power of two, so that it can often grow by half
 MOST_POINTS = 2_000_000  # of the grid of one room
 MARGIN = 7.0
-SOLVED: dict[str, OptimalValues] = {}
+SOLVED: dict[str, OptimalValues | OutcomeValues] = {}
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,13 @@ class Smoothing:
         return V
 
 
-def expectation(motion: Motion, room: int, grid: StateGrid) -> Smoothing | endings.Expectation:
-    """The expectation over next states."""
+def expectation(motion: Motion, room: int, grid: StateGrid) -> Any:
+    """The expectation over next states: an object with `live` and, where episodes end, `ended`."""
     axes = range(motion.noise.size)
+    if motion.project is not None:
+        return expectations.Projected.of(motion, grid)
+    if motion.shared_noise:
+        return expectations.AlongLine.of(motion, grid)
     if motion.ends is None:
         return Smoothing([grid.smoothing(j, motion.noise[j], grid.n // 4) for j in axes])
     wide = [grid.wide(j) for j in axes]
@@ -245,6 +251,8 @@ def refine(motion: Motion, horizon: int, tolerance: float) -> OptimalValues:
 def first_cells(motion: Motion) -> int:
     """The number of cells at first; where episodes end, cells are at most twice as long as the noise."""
     n, d = FEWEST_CELLS, motion.noise.size
+    if motion.project is not None and (motion.ends is not None or motion.shared_noise or len(motion.low) > 1):
+        raise ValueError("motion: `project` is for one room, without `ends` and without shared_noise")
     if motion.reward_at_end is not None and motion.ends is None:
         raise ValueError("motion: reward_at_end needs `ends`, which says where episodes end")
     if motion.ends is None:
@@ -268,21 +276,24 @@ def first_cells(motion: Motion) -> int:
     return n
 
 
-def motion_of(env: gym.Env[Any, Any]) -> Motion | None:
-    """The `Motion` of `env` if it is compiled, has one, and no wrapper could change it; else None."""
+def motion_of(env: gym.Env[Any, Any]) -> Motion | Outcomes | None:
+    """The description of `env` if it is compiled, has one, and no wrapper could change it; else None."""
     if compiled_dynamics(env) is None or not hasattr(env.unwrapped, "motion"):
         return None
-    motion: Motion = env.unwrapped.motion()
+    motion: Motion | Outcomes = env.unwrapped.motion()
     return motion
 
 
-def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
+def solve(env: gym.Env[Any, Any], tolerance: float | None = None) -> OptimalValues | OutcomeValues:
     """The optimal values of an environment; those of this package's environments are cached on disk.
 
-    `tolerance` bounds the change of every value, at every step, in the last refinement of the grid.
+    `tolerance` bounds the change of every value, at every step, in the last refinement of the grid. None: that of the
+    environment's motion, 0.001 for most.
     """
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf:
-        raise ValueError(f"tolerance must be a number above 0, such as 0.001, got {tolerance!r}")
+    if tolerance is not None and (
+        isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf
+    ):
+        raise ValueError(f"tolerance must be a number above 0, such as 0.001, or None, got {tolerance!r}")
     motion = motion_of(env)
     if motion is None:
         raise ValueError(
@@ -296,17 +307,25 @@ def solve(env: gym.Env[Any, Any], tolerance: float = 1e-3) -> OptimalValues:
             "env: it has no time limit; register it with max_episode_steps and make it by gymnasium.make, or wrap it "
             "in Gymnasium's TimeLimit"
         )
+    accuracy = float(motion.tolerance if tolerance is None else tolerance)
     if not is_shipped(env):  # not cached, because it is not known what its functions depend on
-        return refine(motion, horizon, float(tolerance))
-    key = key_of(env, horizon, tolerance)
+        return refine_any(motion, horizon, accuracy)
+    key = key_of(env, horizon, accuracy)
     if key not in SOLVED:
         file = cache_dir().parent / "optimal" / f"{key}.npz"
-        found = load(file, motion, horizon, tolerance)
+        found = load(file, motion, horizon, accuracy)
         if found is None:
-            found = refine(motion, horizon, float(tolerance))
+            found = refine_any(motion, horizon, accuracy)
             keep(file, found)
         SOLVED[key] = found
     return SOLVED[key]
+
+
+def refine_any(motion: Motion | Outcomes, horizon: int, tolerance: float) -> OptimalValues | OutcomeValues:
+    """The values for a description of either kind."""
+    if isinstance(motion, Outcomes):
+        return refine_outcomes(motion, horizon, tolerance)
+    return refine(motion, horizon, tolerance)
 
 
 def solvable() -> list[str]:
@@ -318,17 +337,21 @@ def solvable() -> list[str]:
 def key_of(env: gym.Env[Any, Any], horizon: int, tolerance: float) -> str:
     """The cache key: a digest of the environment's parameters and of the code that uses them."""
     digest = hashlib.sha256(repr((env.unwrapped.dynamics, horizon, float(tolerance))).encode())  # type: ignore[attr-defined]
-    for part in (type(env.unwrapped), solve, endings.expectation):
+    for part in (type(env.unwrapped), solve, endings.expectation, expectations.Projected, refine_outcomes):
         digest.update(Path(inspect.getfile(part)).read_bytes())
     return digest.hexdigest()[:24]
 
 
-def keep(file: Path, found: OptimalValues) -> None:
+def keep(file: Path, found: OptimalValues | OutcomeValues) -> None:
     """Write to the cache: the whole file or none. If the cache is not writable, nothing is written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
     numbers = np.array([found.change, found.cells, found.start_value])
-    arrays: dict[str, Any] = {"coefficients": found.coefficients}
-    if found.arrivals is not None:
+    arrays: dict[str, Any] = {}
+    if isinstance(found, OutcomeValues):
+        arrays["table"] = found.table
+    else:
+        arrays["coefficients"] = found.coefficients
+    if isinstance(found, OptimalValues) and found.arrivals is not None:
         arrays["arrivals"] = found.arrivals
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -340,11 +363,15 @@ def keep(file: Path, found: OptimalValues) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def load(file: Path, motion: Motion, horizon: int, tolerance: float) -> OptimalValues | None:
+def load(file: Path, motion: Motion | Outcomes, horizon: int, tolerance: float) -> OptimalValues | OutcomeValues | None:
     """Read from the cache; None if the file is missing or damaged."""
     try:
         with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            (change, cells, start), Z = archive["numbers"], archive["coefficients"]
+            change, cells, start = archive["numbers"]
+            if isinstance(motion, Outcomes):
+                table = archive["table"]
+                return OutcomeValues(horizon, tolerance, float(change), int(cells), float(start), motion, table)
+            Z = archive["coefficients"]
             R = archive["arrivals"] if "arrivals" in archive else None
     except Exception:  # damage makes zipfile and NumPy raise errors of many kinds; it is computed again
         return None

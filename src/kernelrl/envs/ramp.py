@@ -81,6 +81,11 @@ class Ramp(CompiledEnv):
             action_space=gym.spaces.Discrete(2),
         )
 
+    @property
+    def lipschitz_constants(self) -> tuple[float, float]:
+        """(λ_r, λ_p)."""
+        return self.dynamics.slope, 1.0
+
     def motion(self) -> Motion:
         """Its equations, for computing optimal values."""
         move, noise, slope, start = self.dynamics

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.envs.pictures import AGENT, FLOOR, PAPER, REWARD, RIM, WALL, cover, lay
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import normal, seed_stream, uniform
@@ -208,6 +209,11 @@ class TwinRooms(CompiledEnv):
             return None
         return draw(self.dynamics, self.state)
 
+    @property
+    def lipschitz_constants(self) -> tuple[float, float]:
+        """(λ_r, λ_p): the rewards are cones, and moves and clipping take no two states of a room farther apart."""
+        return 1.0 / self.dynamics.radius, 1.0
+
     def motion(self) -> Motion:
         """Its equations, those of `advance_twin_rooms`, for computing optimal values."""
         env = self.dynamics
@@ -235,8 +241,6 @@ class TwinRooms(CompiledEnv):
 
 # Pictures: 380 pixels per unit and a margin of 20 make 800 × 420 pixels. The first row of a picture is its top.
 SCALE, MARGIN = 380, 20
-PAPER, FLOOR, WALL = (255, 255, 255), (244, 241, 234), (62, 68, 81)
-REWARD, RIM, AGENT = (240, 160, 32), (200, 120, 16), (28, 100, 190)
 AGENT_RADIUS = 0.024
 PIXEL_X: Floats = (np.arange(2 * SCALE + 2 * MARGIN) + 0.5 - MARGIN) / SCALE  # (width,) centres
 PIXEL_Y: Floats = (SCALE + MARGIN - np.arange(SCALE + 2 * MARGIN) - 0.5) / SCALE  # (height,)
@@ -251,8 +255,8 @@ def draw(env: TwinRoomsDynamics, state: Floats) -> NDArray[np.uint8]:
     part = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     paint = part.astype(np.float64)
     z = np.hypot(PIXEL_X[columns][None, :] - state[0], PIXEL_Y[rows][:, None] - state[1])
-    _lay(paint, PAPER, _cover(z - AGENT_RADIUS - 2.0 / SCALE))
-    _lay(paint, AGENT, _cover(z - AGENT_RADIUS))
+    lay(paint, PAPER, cover(z - AGENT_RADIUS - 2.0 / SCALE, SCALE))
+    lay(paint, AGENT, cover(z - AGENT_RADIUS, SCALE))
     part[:] = np.rint(paint)
     return picture
 
@@ -264,23 +268,13 @@ def _rooms(env: TwinRoomsDynamics) -> NDArray[np.uint8]:
     paint = np.empty((y.size, x.size, 3))
     paint[:] = PAPER
     frame = 6.0 / SCALE
-    _lay(paint, WALL, _cover(np.maximum(abs(x - 1.0) - 1.0, abs(y - 0.5) - 0.5) - frame))
+    lay(paint, WALL, cover(np.maximum(abs(x - 1.0) - 1.0, abs(y - 0.5) - 0.5) - frame, SCALE))
     half = 0.5 * env.wall
     for room, left, right in ((0.0, 0.0, 1.0 - half), (1.0, 1.0 + half, 2.0)):
-        floor = _cover(np.maximum(np.maximum(left - x, x - right), abs(y - 0.5) - 0.5))
-        _lay(paint, FLOOR, floor)
+        floor = cover(np.maximum(np.maximum(left - x, x - right), abs(y - 0.5) - 0.5), SCALE)
+        lay(paint, FLOOR, floor)
         z = np.hypot(x - (env.goal_x + room), y - env.goal_y)
         depth = 0.25 + 0.75 * np.clip(1.0 - z / env.radius, 0.0, 1.0)
-        _lay(paint, REWARD, floor * _cover(z - env.radius) * depth)
-        _lay(paint, RIM, floor * _cover(abs(z - env.radius) - 1.0 / SCALE))
+        lay(paint, REWARD, floor * cover(z - env.radius, SCALE) * depth)
+        lay(paint, RIM, floor * cover(abs(z - env.radius) - 1.0 / SCALE, SCALE))
     return np.rint(paint).astype(np.uint8)
-
-
-def _cover(distance: Floats) -> Floats:
-    """How much of each pixel a shape covers, from the pixel's signed distance to its edge (negative inside)."""
-    return np.clip(0.5 - SCALE * distance, 0.0, 1.0)
-
-
-def _lay(paint: Floats, colour: tuple[int, int, int], cover: Floats) -> None:
-    """Blend `colour` into `paint` (height, width, 3) with the opacity `cover` (height, width)."""
-    paint += cover[:, :, None] * (np.array(colour) - paint)

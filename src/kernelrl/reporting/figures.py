@@ -15,7 +15,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from kernelrl.envs.motion import Motion
 from kernelrl.reporting.drawing import STYLE
-from kernelrl.reporting.maps import Leaves, Maps, Plane
+from kernelrl.reporting.maps import Leaves, Maps, Plane, possible
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
 from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
@@ -23,6 +23,7 @@ from kernelrl.reporting.summary import Curves, Summary
 __all__ = ["draw_all", "plain"]
 
 POINTS = 400  # of a curve
+MOST_STARTS = 20  # that are marked
 
 
 def plain(label: str) -> str:
@@ -35,7 +36,7 @@ def draw_all(summary: Summary, plane: Plane | None, maps: list[Maps]) -> dict[st
     """All figures by name."""
     with matplotlib.rc_context(STYLE):
         figures = {}
-        if summary.motion is not None and summary.motion.low.shape[1] == 2:
+        if isinstance(summary.motion, Motion) and summary.motion.low.shape[1] == 2:
             figures["environment"] = draw_environment(summary.motion)
         figures["total-reward"] = draw_total_reward(summary)
         if summary.optimal is not None:
@@ -59,7 +60,8 @@ def draw_environment(motion: Motion) -> Figure:
     axes = figure.subplots()
     x, y = (np.linspace(low[j], high[j], 400) for j in range(2))
     states = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    reward = np.max([motion.reward(states, a) for a in range(len(motion.actions))], axis=0).reshape(400, 400)
+    reward = np.max([motion.reward(states, a) for a in range(len(motion.actions))], axis=0)
+    reward = np.where(possible(motion, states), reward, np.nan).reshape(400, 400)
     extent = (low[0], high[0], low[1], high[1])
     picture = axes.imshow(reward, origin="lower", extent=extent, cmap="Oranges", aspect="equal", zorder=1)
     axes.add_patch(Rectangle((low[0], low[1]), width, height, color="#555555", zorder=0))
@@ -71,8 +73,9 @@ def draw_environment(motion: Motion) -> Figure:
         axes.add_patch(
             Rectangle(tuple(a), *(b - a), fill=False, edgecolor="black", linewidth=1.5, zorder=3, clip_on=False)
         )
-    axes.plot(*motion.starts.T, "o", color="#0072B2", markersize=7, markeredgecolor="white", zorder=4)
-    for start in motion.starts:
+    starts = motion.starts if len(motion.starts) <= MOST_STARTS else motion.starts[:0]
+    axes.plot(*starts.T, "o", color="#0072B2", markersize=7, markeredgecolor="white", zorder=4)
+    for start in starts:
         axes.annotate("start", start, xytext=(6, 3), textcoords="offset points", zorder=4)
     figure.colorbar(picture, cax=beside(axes), label="reward")
     axes.grid(False)

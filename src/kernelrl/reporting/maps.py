@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelrl.envs.motion import Motion
+from kernelrl.envs.outcomes import Outcomes
 from kernelrl.loading import load
 from kernelrl.reporting.statistics import Floats
 from kernelrl.reporting.summary import Curves, Summary
@@ -101,12 +102,15 @@ def plane_of(summary: Summary) -> Plane | None:
     return Plane(x, y, low, high, equal, possible(summary.motion, plane.states).reshape(h, w))
 
 
-def possible(motion: Motion | None, states: Floats) -> NDArray[np.bool_]:
-    """Which states (n, 2) lie in a room."""
+def possible(motion: Motion | Outcomes | None, states: Floats) -> NDArray[np.bool_]:
+    """Which states (n, 2) lie in a room, and are where a projection leaves them."""
     if motion is None:
         return np.ones(len(states), bool)
     inside = (states[:, None] >= motion.low) & (states[:, None] <= motion.high)  # (n, rooms, 2)
-    return np.asarray(np.any(np.all(inside, axis=2), axis=1), bool)
+    found = np.asarray(np.any(np.all(inside, axis=2), axis=1), bool)
+    if isinstance(motion, Motion) and motion.project is not None:
+        found &= abs(motion.project(states) - states).max(axis=1) < 1e-9
+    return found
 
 
 def read_maps(summary: Summary, plane: Plane, say: Callable[[str], None]) -> list[Maps]:

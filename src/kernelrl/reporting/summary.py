@@ -18,6 +18,7 @@ import numpy as np
 from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
+from kernelrl.envs.outcomes import Outcomes, OutcomeValues
 from kernelrl.reporting.statistics import (
     Floats,
     exponent_with_interval,
@@ -106,8 +107,8 @@ class Summary:
 
     experiment: dict[str, Any]
     env: gym.Env[Any, Any] | None
-    motion: Motion | None
-    optimal: OptimalValues | None
+    motion: Motion | Outcomes | None
+    optimal: OptimalValues | OutcomeValues | None
     no_optimal: str
     """A sentence that says why there is no V*."""
     curves: list[Curves]
@@ -193,7 +194,9 @@ def environment_of(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any]
         return None
 
 
-def optimal_values(env: gym.Env[Any, Any] | None, curves: list[Curves]) -> tuple[OptimalValues | None, str]:
+def optimal_values(
+    env: gym.Env[Any, Any] | None, curves: list[Curves]
+) -> tuple[OptimalValues | OutcomeValues | None, str]:
     """V*, or None and a sentence that says why."""
     if env is None:
         return None, "The environment cannot be made here, so its optimal value is not known."
@@ -222,7 +225,7 @@ def deployed_values(c: Curves, env: gym.Env[Any, Any] | None, notes: list[str]) 
     return values
 
 
-def measures_of(c: Curves, optimal: OptimalValues | None, deployed: Floats) -> dict[str, Measure]:
+def measures_of(c: Curves, optimal: OptimalValues | OutcomeValues | None, deployed: Floats) -> dict[str, Measure]:
     """The row of a label."""
     totals, K = c.returns.sum(axis=1), c.episodes
     rows = {"total reward": totals}

@@ -228,7 +228,7 @@ def check_copies(env: gym.Env[Any, Any], seeds: list[int], actions: Any, first: 
     for h in range(actions.shape[1]):
         for k, world in enumerate(copies):
             if h < len(first[k].rewards):
-                world.step(int(actions[k, h]) + int(world.action_space.start))
+                world.step(int(actions[k, h]) + int(world.action_space.start))  # type: ignore[union-attr]
                 if not np.array_equal(world.state, first[k].states[h + 1]):
                     wrong(
                         f"two copies of the environment, played in turns, influence each other: at step {h} a state is "

@@ -26,10 +26,8 @@ from kernelrl.theory.regret import (
     regret_exponent,
 )
 
-__all__ = ["LIPSCHITZ", "summarise"]
+__all__ = ["summarise"]
 
-# (λ_r, λ_p) of this package's environments with default parameters, in the Euclidean metric.
-LIPSCHITZ = {"kernelrl/TwinRooms-v0": (10.0, 1.0), "kernelrl/Ramp-v0": (0.5, 1.0)}
 COUNTS = tuple(10.0**i for i in range(7))
 MOST_EPISODES = 10**80
 
@@ -64,7 +62,7 @@ def summarise(
     diameter = math.hypot(*widths)
     if bandwidth is None:
         bandwidth = diameter * episodes ** -bandwidth_exponent(d)
-    known = lipschitz or LIPSCHITZ.get(env_id)
+    known: tuple[float, float] | None = lipschitz or getattr(env.unwrapped, "lipschitz_constants", None)
     constants = known or (unknown_lipschitz(episodes) / H, 1.0)
     L = wasserstein_lipschitz(*constants, H)
     problem = Problem(
