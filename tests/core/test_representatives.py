@@ -12,7 +12,16 @@ from from_python import callable_from_python
 from kernelrl.geometry import groups as groups_module
 from kernelrl.geometry import representatives as reps_module
 from kernelrl.geometry.groups import MEMBERS, grow_groups, new_groups
-from kernelrl.geometry.representatives import grow_representatives, new_representatives, representative_room, reweigh
+from kernelrl.geometry.representatives import (
+    CUT,
+    LONGEST,
+    NEIGHBOURS,
+    TAKEN,
+    grow_representatives,
+    new_representatives,
+    representative_room,
+    reweigh,
+)
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.rows import add_own_rows, add_rows, padded
 from kernelrl.stores import transitions as transitions_module
@@ -39,10 +48,10 @@ def rho(metric):
     return lambda x, y: np.linalg.norm(x[:, None] - y[None], ord=ORDERS[metric], axis=2)
 
 
-def fill(settings, states, merge, limit=10**9, cone_reach=0.0, bounded=True):
-    """A set made of `states` in turn, and the representative of each."""
-    d = states.shape[1]
-    reps = new_representatives(np.zeros(d), np.ones(d), merge, limit, cone_reach, bounded, capacity=2)  # it will grow
+def fill(settings, states, merge, limit=10**9, cone_reach=0.0, bounded=True, columns=0):
+    """A set made of `states` in turn, and the representative of each; `columns` of local weights."""
+    low, high = np.zeros(states.shape[1]), np.ones(states.shape[1])
+    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, columns, capacity=2)  # it will grow
     found = []
     for x in states:
         if not representative_room(reps, 1):
@@ -82,6 +91,30 @@ def test_neighbours(kernel):
     check_neighbours(reps, settings, kernel)
     wider = settings._replace(inverse_sigma2=settings.inverse_sigma2 / 4, reach=2 * settings.reach)
     check_neighbours(reweigh(reps, wider, 3), wider, kernel)
+
+
+def test_long_lists():
+    """Of a new representative, and when lists are made again, the nearest; those that come later until it is full."""
+    settings = make_settings("gaussian", "euclidean", 2)
+    settings = settings._replace(inverse_sigma2=1.0, reach=CUT)  # all are within reach of all
+    states = np.random.default_rng(3).random((320, 2))
+    reps, _ = fill(settings, states, 0.0, columns=padded(settings.actions))
+    distances = rho("euclidean")(states, states)
+    for u in range(len(states)):
+        earlier = np.argsort(distances[u, : u + 1])[:NEIGHBOURS]
+        expected = [*np.sort(earlier), *range(u + 1, len(states))][:LONGEST]
+        assert list(neighbours(reps.weights, u)) == expected
+    assert reps.weights.used[TAKEN] < 2 * LONGEST * len(states)
+    again = reweigh(reps, settings, 40)
+    for u in range(len(states)):
+        assert list(neighbours(again.weights, u)) == list(np.sort(np.argsort(distances[u])[:NEIGHBOURS]))
+    assert again.weights.index.size <= 2 * LONGEST * (len(states) + 40) * 2
+
+
+def neighbours(near, u):
+    """The list of `u`."""
+    start, n = near.span[:2, u]
+    return near.index[start : start + n]
 
 
 def check_neighbours(reps, settings, kernel):

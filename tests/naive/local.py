@@ -7,8 +7,9 @@ looked at before the first episode and whenever the number of episodes has grown
 representatives that are new since then have σ_0. A state that is no representative of the last plan has the σ of the
 data in it.
 
-When σ(u, a) is looked at, only the 150 nearest representatives of u, and those as near as the last of them, keep a
-weight; so it stays until the next time, except that new ones have theirs.
+Each representative u has a list of neighbours, all others weigh nothing for it. When u is new, and when σ(u, a) is
+looked at, these are the 150 nearest within 3·max_a σ(u, a), u among them, and those as near as the last of them.
+Representatives within that distance that are found later join the list until it has 256.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from naive.estimates import distances, tried, weights
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 
-NEIGHBOURS = 150
+NEIGHBOURS, LONGEST, CUT = 150, 256, 3.0
 
 
 class NaiveLocal:
@@ -28,7 +29,7 @@ class NaiveLocal:
         self.A, self.start, self.minimum, self.exponent, self.by = A, start, minimum, exponent, by
         self.g, self.rho, self.representatives = g, rho, representatives
         self.table: dict[bytes, np.ndarray] = {}
-        self.reach: dict[bytes, float] = {}  # how far a neighbour may be, of those in the table
+        self.lists: list[list[int]] = []  # the neighbours of each representative
         self.due = 0
 
     def from_data(self, states, pools) -> np.ndarray:
@@ -45,17 +46,45 @@ class NaiveLocal:
         """The table from the samples of all steps."""
         states = np.array(self.representatives.states)
         self.table = dict(zip((x.tobytes() for x in states), self.from_data(states, pools), strict=True))
-        rho = np.sort(distances(states, states, self.rho), axis=1)
-        far = np.full(len(states), np.inf) if len(states) <= NEIGHBOURS else rho[:, NEIGHBOURS - 1]
-        self.reach = dict(zip(self.table, far * (1 + 1e-12), strict=True))
+        self.lists = []
+        self.lists = [self.nearest(u, len(states)) for u in range(len(states))]
 
-    def left_out(self, states, x) -> np.ndarray:
-        """Which samples at `x` (m, d) are of no neighbours of the states, (n, m)."""
-        reach = np.array([self.reach.get(u.tobytes(), np.inf) for u in np.asarray(states, dtype=float)])
-        if np.isinf(reach).all():
-            return np.zeros((len(states), len(x)), dtype=bool)
-        old = np.array([y.tobytes() in self.table for y in x], dtype=bool)
-        return old & (distances(states, x, self.rho) > reach[:, None])
+    def reach(self, u) -> float:
+        """How far a neighbour of representative `u` may be."""
+        return CUT * np.max(self.table.get(self.representatives.states[u].tobytes(), self.start))
+
+    def nearest(self, u, number) -> list[int]:
+        """The list of `u` among the first `number` representatives."""
+        states = np.array(self.representatives.states[:number])
+        rho = distances(states[u : u + 1], states, self.rho)[0]
+        far = min(self.reach(u), np.inf if number <= NEIGHBOURS else np.sort(rho)[NEIGHBOURS - 1])
+        return [int(v) for v in np.flatnonzero(rho <= far * (1 + 1e-12))][:LONGEST]
+
+    def meet(self) -> None:
+        """Lists of the representatives that are new, and these in the lists of others."""
+        states = self.representatives.states
+        for new in range(len(self.lists), len(states)):
+            rho = distances(np.array(states[: new + 1]), np.array(states[new : new + 1]), self.rho)
+            for u, neighbours in enumerate(self.lists):
+                if rho[u, 0] <= self.reach(u) * (1 + 1e-12) and len(neighbours) < LONGEST:
+                    neighbours.append(new)
+            self.lists.append(self.nearest(new, new + 1))
+
+    def left_out(self, states, x, planned=None) -> np.ndarray:
+        """Which samples at `x` (m, d) are of no neighbours of the states, (n, m).
+
+        Only the `planned` first representatives have lists; at any other state all samples count.
+        """
+        self.meet()
+        out = np.zeros((len(states), len(x)), dtype=bool)
+        if all(len(neighbours) == len(self.lists) for neighbours in self.lists):
+            return out
+        number = {y.tobytes(): i for i, y in enumerate(self.representatives.states)}
+        which = np.array([number[y.tobytes()] for y in x], dtype=int)
+        for i, u in enumerate(np.asarray(states, dtype=float)):
+            if number.get(u.tobytes(), np.inf) < (len(number) if planned is None else planned):
+                out[i] = ~np.isin(which, self.lists[number[u.tobytes()]])
+        return out
 
     def at(self, states, pools, planned) -> np.ndarray:
         """σ(x, a) of each state, (n, A), when the last plan was from `pools`, with so many representatives."""
@@ -100,7 +129,7 @@ class Bandwidths:
             pools = pools[:1] if naive.data.stationary else pools
             return self.local.at(states, pools, one.planned)
 
-        return Sigma(sigma, self.local.left_out)
+        return Sigma(sigma, lambda states, x: self.local.left_out(states, x, one.planned))
 
     def of_the_latest(self):
         """Those of representatives, which may be newer than the last plan."""

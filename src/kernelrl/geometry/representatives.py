@@ -9,8 +9,8 @@ or, where each representative and action has a bandwidth of its own (`krl.schedu
 
     w(u, a, v) = g(ρ(u, v)/σ(u, a))   if ρ(u, v) ≤ CUT·σ(u, a), else 0
 
-(when bandwidths are renewed, only the NEIGHBOURS nearest representatives of u keep their weights: the others are many
-in high dimensions and add little),
+(of a new representative, and of all when bandwidths are renewed, only the NEIGHBOURS nearest have a weight; later ones
+join the list as long as it has fewer than LONGEST: the others are many in high dimensions and add little),
 
 and, where values are interpolated, those within reach of a cone, with their distances. A list of neighbours is a piece
 of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
@@ -58,7 +58,8 @@ START, DEGREE, SPACE = range(3)  # of `span`
 TAKEN, LIVE = range(2)  # of `used`
 KNOWN, FAR = range(2)  # of `number`
 CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
-NEIGHBOURS = 150  # when bandwidths are renewed, only so many of the nearest representatives keep a weight
+NEIGHBOURS = 150  # with local bandwidths, only so many of the nearest representatives have a weight
+LONGEST = 256  # nor does a list of neighbours with local weights become longer
 BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
@@ -156,10 +157,14 @@ def entries_for(near, number, coming):
     """How many entries the lists may need when `coming` representatives join `number` others.
 
     A list of n entries with space c then has at most n + coming entries. Until then it moves to pieces of twice, four
-    times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may have to hold all representatives.
+    times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may have to hold all representatives. Lists
+    with local weights take less than 2·LONGEST in all.
     """
     old = 4 * near.used[LIVE] + number * (4 * coming + 2 * LEAST)
-    return old + coming * (4 * (number + coming) + 2 * LEAST)
+    needed = old + coming * (4 * (number + coming) + 2 * LEAST)
+    if near.amount.shape[1] == 1:
+        return needed
+    return min(needed, 2 * LONGEST * (number + coming) - near.used[TAKEN])
 
 
 def grow_near(near, capacity, number, coming):
@@ -319,7 +324,7 @@ def add_weight(reps, settings, u, v, square):
         if square <= settings.reach * settings.reach:
             near.amount[append_neighbour(near, u, v), 0] = weight(settings.kernel, square * settings.inverse_sigma2)
         return
-    if square > reach_squared(reps, settings, u):
+    if square > reach_squared(reps, settings, u) or near.span[DEGREE, u] >= LONGEST:
         return
     j = append_neighbour(near, u, v)
     for a in range(actions):
@@ -344,12 +349,15 @@ def local_weight(settings, z2):
 @inner
 def meet(reps, settings, u, x):
     """Enter the new representative `u`, at `x`, and its neighbours in each other's lists."""
-    cone_reach = reps.cone_reach * reps.cone_reach
-    for c in range(reps.local.shape[1]):
+    cone_reach, columns = reps.cone_reach * reps.cone_reach, reps.local.shape[1]
+    for c in range(columns):
         reps.local[u, c] = settings.inverse_sigma2
+    if columns > 0:
+        list_nearest(reps, settings, u, x)
     for v in range(u + 1):
         square = square_to(reps, settings.space, v, x)
-        add_weight(reps, settings, u, v, square)
+        if columns == 0:
+            add_weight(reps, settings, u, v, square)
         if v != u:
             add_weight(reps, settings, v, u, square)
         if reps.cone_reach > 0.0 and square <= cone_reach:
