@@ -33,7 +33,6 @@ class Tank(NamedTuple):
 
 @krl.envs.reset.implement(Tank)
 def start(env: Tank, seed: int, stream: Words, state: Floats) -> None:
-    krl.random.seed_stream(stream, seed)
     state[0] = 0.3 * krl.random.uniform(stream)
 
 

@@ -406,3 +406,53 @@ def test_an_edited_file_is_compiled_again(tmp_path):
             assert found == pytest.approx(right, rel=1e-12) and counted == samples, (file, old)
     (*found, counted), compiled_again = result_of(start_user(tmp_path))
     assert found == pytest.approx(right, rel=1e-12) and compiled_again == []
+
+
+class Uncounted(NamedTuple):
+    """A bonus whose counter is not declared."""
+
+    counts: np.ndarray
+
+
+@krl.bonuses.value.implement(Uncounted)
+def uncounted_value(bonus, h, C, D, W2):
+    return 1.0 / C
+
+
+@krl.bonuses.count.implement(Uncounted)
+def uncounted_count(bonus, h):
+    bonus.counts[0] += 1
+    return False
+
+
+class NotANumber(NamedTuple):
+    """A bonus that is not a number at the last step."""
+
+    horizon: int
+
+
+@krl.bonuses.value.implement(NotANumber)
+def value_that_is_not_a_number(bonus, h, C, D, W2):
+    return math.nan if h == bonus.horizon - 1 else 1.0 / C
+
+
+@dataclass(frozen=True)
+class Mistaken(krl.bonuses.Bonus):
+    """Makes one of these."""
+
+    counts: bool
+
+    def compiled(self, scale, problem):
+        return Uncounted(np.zeros(1, np.int64)) if self.counts else NotANumber(problem.horizon)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        (True, "^bonus: count of Uncounted is implemented, but no array of it is declared, so what it counts would not"),
+        (False, "^bonus: value of NotANumber is not a number at step 7 and count 0.01"),
+    ],
+)
+def test_bonuses_that_would_go_wrong_later(counts, said):
+    with pytest.raises(ValueError, match=said):
+        krl.KernelUCBVI(bonus=Mistaken(counts), bandwidth=0.1).start(*SPACES, 8, 0)

@@ -35,7 +35,9 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         if isinstance(name, str) and name in kernelrl.__all__:
             getattr(kernelrl, name)  # this imports the class
         if name not in AGENTS:
-            raise Refused(f"holds an agent of class {name!r}, which this version of kernelrl does not have")
+            raise Refused(
+                f"holds an agent of class {name!r}, which is not known here; import the module that defines it"
+            )
         cls = AGENTS[name]
         check_functions(path, cls, stored, functions)
         same_keys("hyper_parameters", stored, cls.hyper_parameters)

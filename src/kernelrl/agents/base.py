@@ -306,7 +306,8 @@ class Agent:
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
-        `driver` is "compiled" (a `krl.envs.CompiledEnv`, not wrapped), "python" (any environment) or "auto".
+        `driver` is "compiled" (a `krl.envs.CompiledEnv`, in no wrappers but those that `gym.make` adds), "python" (any
+        environment) or "auto".
         `progress` shows a bar on standard error; None shows it only on a terminal. Ctrl-C ends the call after the
         running episode and keeps everything learnt; a second Ctrl-C raises KeyboardInterrupt at once.
 

@@ -155,7 +155,8 @@ class AtRepresentatives:
         store, samples, number = model.store, int(samples_in(model.store)), self.representatives(model)
         if smoothing.limit is not None and store.reps.number[FAR]:
             advice.of_limit(smoothing.limit)
-        advice.of_no_neighbours(samples, number, smoothing.merge)
+        if not smoothing.chosen:  # else the agent itself will choose a larger one
+            advice.of_no_neighbours(samples, number, smoothing.merge)
         if model.settings.horizon > 1:  # else it does not matter where a step leads
             number_counted, stayed = int(store.clock[COUNTED]), int(store.clock[STAYED])
             advice.of_standing_still(number_counted, stayed, smoothing.merge, smoothing.chosen)

@@ -190,7 +190,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         form, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
         if self.model is None:
             check_kernel_form(kernel, form)
-            check_bonus_form(bonus, made, self.regularization)
+            check_bonus_form(bonus, made, self.regularization, horizon)
         reach = CUT if smoothing.local else kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES)
         blends = self.reading != "nearest" and L is None and bool(smoothing.merge)
         replan, growth = replan_code(self.replan)

@@ -6,6 +6,7 @@ hardly anything about the line that it is due to.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,35 @@ from kernelrl.envs.compiled import reason
 from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.metrics import embed, gap_squared, squared_distances
 from kernelrl.jit.compile import Verb, name_of
+from kernelrl.jit.fields import declared
 
 __all__ = ["check_bonus_form", "check_kernel_form", "check_space"]
 
 
-def check_bonus_form(bonus: Any, made: Any, beta: float) -> None:
+def check_bonus_form(bonus: Any, made: Any, beta: float, horizon: int) -> None:
     """Raise an error unless `made`, what `bonus.compiled` has returned, is a bonus before any data."""
     where = f"bonus: {type(bonus).__name__}.compiled"
     check_form(where, made, value, "bonuses")
     check_before_data(made)
-    attempt("bonus", value, made, 0, beta, 0.0, 0.0)
+    for h, C in ((0, beta), (0, 1.0), (horizon - 1, beta), (horizon - 1, 1.0)):
+        B = attempt("bonus", value, made, h, C, 0.0, 0.0)
+        if B is not None and math.isnan(B):
+            raise ValueError(f"bonus: value of {name_of(type(made))} is not a number at step {h} and count {C:g}")
     attempt("bonus", count, before_data(made), 0)
+    if count.is_compiled_for(type(made)) and not has_declared(made):
+        raise ValueError(
+            f"bonus: count of {name_of(type(made))} is implemented, but no array of it is declared, so what it counts "
+            "would not be saved; declare the array: Annotated[NDArray[np.int64], krl.Field(…)]"
+        )
+
+
+def has_declared(part: Any) -> bool:
+    """Whether a NamedTuple, or one inside it, has a declared array."""
+    for name, field in declared(type(part)).items():
+        inside = getattr(part, name)
+        if field is not None or (hasattr(inside, "_fields") and has_declared(inside)):
+            return True
+    return False
 
 
 def check_kernel_form(kernel: Any, made: Any) -> None:
