@@ -449,7 +449,10 @@ class Mistaken(krl.bonuses.Bonus):
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        (True, "^bonus: count of Uncounted is implemented, but no array of it is declared, so what it counts would not"),
+        (
+            True,
+            "^bonus: count of Uncounted is implemented, but no array of it is declared, so what it counts would not",
+        ),
         (False, "^bonus: value of NotANumber is not a number at step 7 and count 0.01"),
     ],
 )
