@@ -31,13 +31,12 @@ PROBLEMS = {  # arguments of gym.make, episodes
     "Oil, 11 actions": ({"id": "kernelrl/Oil-v0", "form": "laplace", "steepness": 10, "actions": 11}, 1000),
     "Ambulance, 11 actions": ({"id": "kernelrl/Ambulance-v0", "arrivals": "beta", "actions": 11}, 1000),
 }
+GRIDS = [{"bins": 10, "bonus_scale": 0.1}, {"bins": 20, "bonus_scale": 0.1}, {"bins": 20, "bonus_scale": 0.01}]
 AGENTS = {
     "KernelUCBVI": [{}],
     "GreedyKernelUCBVI": [{}],
-    "UCBVI": [{"bins": 10, "bonus_scale": 0.1}, {"bins": 20, "bonus_scale": 0.1}, {"bins": 20, "bonus_scale": 0.01}],
-    "GreedyUCBVI": [
-        {"bins": 10, "bonus_scale": 0.1}, {"bins": 20, "bonus_scale": 0.1}, {"bins": 20, "bonus_scale": 0.01},
-    ],
+    "UCBVI": GRIDS,
+    "GreedyUCBVI": GRIDS,
     "OptQL": [{"bins": 10, "bonus_scale": 0.1}, {"bins": 10, "bonus_scale": 0.01}, {"bins": 20, "bonus_scale": 0.01}],
     "AdaptiveQL": [{"bonus_scale": 0.1}, {"bonus_scale": 0.03}, {"bonus_scale": 0.01}],
     "RandomAgent": [{}],

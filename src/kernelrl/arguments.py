@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_whole", "flag", "one_of", "point_in", "positive", "whole_number", "within"]
+__all__ = ["as_whole", "flag", "is_auto", "one_of", "point_in", "positive", "whole_number", "within"]
 
 
 def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
@@ -53,6 +53,11 @@ def whole_number(name: str, value: Any, least: int) -> int:
     if number is None or number < least or isinstance(value, bool):
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return number
+
+
+def is_auto(value: Any) -> bool:
+    """Whether an argument is left to the agent."""
+    return isinstance(value, str) and value == "auto"
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:

@@ -217,7 +217,7 @@ def test_agents_say_what_they_support(cls):
         (SquareWorld, {"noise": -1}, "noise must be a finite number of at least 0, got -1"),
         (SquareWorld, {"start": 0.5}, r"start must be a pair \(x, y\) of numbers from 0 to 1, got 0.5"),
         (SquareWorld, {"goal": (0.5, 1.5)}, "y of goal must be a number from 0 to 1, got 1.5"),
-        (SquareWorld, {"render_mode": "human"}, 'render_mode must be None or "rgb_array", got'),
+        (SquareWorld, {"render_mode": "human"}, 'render_mode must be None or "rgb_array"; got'),
         (PBall2D, {"level": 6}, "level must be 1, 2, 3, 4 or 5, got 6"),
         (PBall2D, {"level": True}, "level must be 1, 2, 3, 4 or 5, got True"),
         (PBall2D, {"level": "hard"}, "level must be 1, 2, 3, 4 or 5, got 'hard'"),

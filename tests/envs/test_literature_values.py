@@ -20,15 +20,7 @@ from kernelrl.envs.motion import Motion
 from kernelrl.envs.outcomes import Outcomes, refine_outcomes
 from kernelrl.reporting.maps import possible
 
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory):
-    """A cache of these tests' own."""
-    patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("cache")
-    patch.setattr(optimal, "cache_dir", lambda: folder / "code")
-    patch.setattr(optimal, "SOLVED", {})
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def collected(env, found, horizon, episodes, seed=0):

@@ -16,15 +16,7 @@ from naive.optimal import EndingValues, optimal_values
 from small_envs import Halved, Line
 from terminating import REWARDS, Corridor
 
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory):
-    """A cache of these tests' own."""
-    patch, folder = pytest.MonkeyPatch(), tmp_path_factory.mktemp("cache")
-    patch.setattr(optimal, "cache_dir", lambda: folder / "code")
-    patch.setattr(optimal, "SOLVED", {})
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

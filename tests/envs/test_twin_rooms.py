@@ -13,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from kernelrl import envs
+from kernelrl.envs import pictures
 from kernelrl.envs import twin_rooms as module
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.twin_rooms import TwinRooms, draw, make_dynamics, twin_rooms_fold
@@ -281,7 +282,7 @@ def test_picture_of_rooms_wall_and_discs():
 @pytest.mark.parametrize("state", [(0.1, 0.1), (1.1, 0.1), (0.0, 0.0), (2.0, 1.0), (0.95, 0.0), (0.81, 0.78)])
 def test_picture_shows_the_agent_where_it_is(state):
     picture = draw(make_dynamics(), np.array(state))
-    rows, columns = np.nonzero((picture == module.AGENT).all(axis=2))
+    rows, columns = np.nonzero((picture == pictures.AGENT).all(axis=2))
     centre = (columns.mean() + 0.5 - 20) / 380, (400 - rows.mean() - 0.5) / 380
     assert centre == pytest.approx(state, abs=1 / 380)
     assert rows.size == pytest.approx(np.pi * (module.AGENT_RADIUS * 380) ** 2, rel=0.2)
@@ -293,7 +294,7 @@ def test_pictures_follow_the_agent_and_the_parameters():
     before = env.render()
     state, *_ = env.step(2)
     after = env.render()
-    assert pixel(after, *state) == module.AGENT != pixel(before, *state)
+    assert pixel(after, *state) == pictures.AGENT != pixel(before, *state)
     assert pixel(after, 0.85, 0.9) == module.WALL
     assert pixel(after, 0.75, 0.5) != module.FLOOR != pixel(after, 1.75, 0.5)
     before[:] = 0  # a picture is the caller's

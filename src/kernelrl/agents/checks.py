@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.arguments import as_whole, flag, one_of, positive, whole_number
+from kernelrl.arguments import as_whole, flag, is_auto, one_of, positive, whole_number
 from kernelrl.envs.making import make_environment
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "as_whole",
     "check_lipschitz",
     "flag",
+    "is_auto",
     "lipschitz_constants",
     "one_of",
     "positive",

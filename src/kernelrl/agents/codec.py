@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from kernelrl.agents.registry import AS_TUPLE, KEYS, KINDS, NAMES, REGISTRY, kind_of, parts_of, path_of, registered
+from kernelrl.arguments import is_auto
 from kernelrl.imports import import_module, imported, no_such
 
 __all__ = ["Imports", "decode", "describe", "encode", "encode_all", "function_path", "needs_code", "text"]
@@ -297,9 +298,9 @@ def needs_code(argument: str, value: Any) -> bool:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def changed(given: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the encoded hyper-parameters in use that were not given so."""
-    return {name: value for name, value in used.items() if name not in given or given[name] != value}
+def left_to_agent(given: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the hyper-parameters in use that were given as "auto" and have been chosen; encoded or not."""
+    return {name: value for name, value in used.items() if is_auto(given.get(name)) and not is_auto(value)}
 
 
 def describe(tables: Mapping[str, Any], digits: int | None = None) -> str:

@@ -149,9 +149,8 @@ def fit(
 
 def what_was_chosen(agent: Agent) -> str:
     """The settings that the agent chose itself, in one line; empty if there are none."""
-    used = agent.settings_used()
-    left = [name for name in used if isinstance(getattr(agent, name), str) and getattr(agent, name) == "auto"]
-    chosen = {name: used[name] for name in left if used[name] is not getattr(agent, name)}
+    given = {name: getattr(agent, name) for name in agent.hyper_parameters}
+    chosen = codec.left_to_agent(given, agent.settings_used())
     return f"{type(agent).__name__} chose {codec.describe(codec.encode_all(chosen), digits=4)}" if chosen else ""
 
 

@@ -23,9 +23,9 @@ from kernelrl.planning.interface import Planned, complete_plan, for_settings, fo
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.log import counted
+from kernelrl.stores.log import count_what_waits
 from kernelrl.stores.merged import COUNTED, STAYED, new_merged, rebandwidth, renew_local
-from kernelrl.stores.samples import LOGGED, Settings, cell_widths, new_samples
+from kernelrl.stores.samples import Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
 
@@ -133,8 +133,8 @@ class AtRepresentatives:
 
     def renewed(self, model: Any) -> Any:
         """The model with local bandwidths renewed from all data."""
-        settings, log = model.settings, model.log
-        counted(settings, model.store, log, int(log.number[LOGGED]))
+        settings = model.settings
+        count_what_waits(settings, model.store, model.log)
         store = renew_local(settings, model.store, settings.horizon)
         model = with_room(model._replace(store=store))
         return model._replace(plan=for_weights(model.plan, settings, model.store))

@@ -15,6 +15,7 @@ from kernelrl.agents.certified import CertifiedAgent
 from kernelrl.agents.checks import (
     check_lipschitz,
     flag,
+    is_auto,
     lipschitz_constants,
     one_of,
     positive,
@@ -402,11 +403,6 @@ class KernelAgent(CertifiedAgent, abstract=True):
 def check_bandwidth(bandwidth: Any) -> float:
     """A bandwidth as a float, or an error that names it."""
     return positive("bandwidth", bandwidth, least=1e-100, most=1e100)
-
-
-def is_auto(value: Any) -> bool:
-    """Whether an argument is left to the agent."""
-    return isinstance(value, str) and value == "auto"
 
 
 def check_merge_distance(representatives: Any, bandwidth: Any) -> float | str | None:

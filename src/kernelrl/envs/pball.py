@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from kernelrl.arguments import as_whole
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.envs.moves import NAMES, SHIFTS, shift
 from kernelrl.envs.pictures import DrawnEnv, View
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import normal, seed_stream
@@ -106,16 +107,9 @@ def advance_pball(
     x, y = state[0], state[1]
     r = cone(env.height_0, env.radius_0, x - env.x_0, y - env.y_0)
     r += cone(env.height_1, env.radius_1, x - env.x_1, y - env.y_1)
-    if action == 1:
-        x += MOVE
-    elif action == 2:
-        x -= MOVE
-    elif action == 3:
-        y += MOVE
-    elif action == 4:
-        y -= MOVE
-    x += env.noise * normal(stream)
-    y += env.noise * normal(stream)
+    dx, dy = shift(action - 1, MOVE)
+    x = x + dx + env.noise * normal(stream)
+    y = y + dy + env.noise * normal(stream)
     project(x, y, next_state)
     return r, False, False
 
@@ -129,7 +123,7 @@ class PBall2D(DrawnEnv):
         render_mode: `"rgb_array"`, or None for no pictures.
     """
 
-    action_names = ("stay", "right", "left", "up", "down")
+    action_names = ("stay", *NAMES)
 
     def __init__(self, level: int = 1, *, render_mode: str | None = None) -> None:
         number: Any = None if isinstance(level, bool) else as_whole(level)
@@ -151,7 +145,7 @@ class PBall2D(DrawnEnv):
     def motion(self) -> Motion:
         """Its equations, those of `advance_pball`, for computing optimal values; starts count as the middle."""
         env = self.dynamics
-        moves = MOVE * np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        moves = MOVE * np.concatenate([np.zeros((1, 2)), SHIFTS])
         return Motion(
             low=-np.ones((1, 2)),
             high=np.ones((1, 2)),

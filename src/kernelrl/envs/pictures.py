@@ -59,11 +59,14 @@ class View(NamedTuple):
     def with_agent(self, picture: Picture, place: Floats, radius: float) -> Picture:
         """A copy of the picture with the agent, a disc with a white rim, at `place` (2,)."""
         x, y = self.axes()
-        paint = picture.astype(np.float64)
-        z = np.hypot(x - place[0], y - place[1])
+        near, copy = radius + 4.0 / self.scale, picture.copy()
+        rows, columns = np.flatnonzero(abs(y[:, 0] - place[1]) < near), np.flatnonzero(abs(x[0] - place[0]) < near)
+        part = copy[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]  # only this changes
+        paint, z = part.astype(np.float64), np.hypot(x[:, columns] - place[0], y[rows] - place[1])
         lay(paint, PAPER, cover(z - radius - 2.0 / self.scale, self.scale))
         lay(paint, AGENT, cover(z - radius, self.scale))
-        return np.rint(paint).astype(np.uint8)
+        part[:] = np.rint(paint)
+        return copy
 
 
 def cover(distance: Floats, scale: float) -> Floats:
@@ -86,7 +89,7 @@ class DrawnEnv(CompiledEnv):
         self, dynamics: Any, *, observation_space: gym.Space[Any], action_space: Any, render_mode: str | None
     ) -> None:  # fmt: skip
         if render_mode not in (None, "rgb_array"):
-            raise ValueError(f'render_mode must be None or "rgb_array", got {render_mode!r}')
+            raise ValueError(f'render_mode must be None or "rgb_array"; got {render_mode!r}.')
         super().__init__(dynamics, observation_space=observation_space, action_space=action_space)
         self.render_mode = render_mode
 

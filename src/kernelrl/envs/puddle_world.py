@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from kernelrl.arguments import one_of
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.envs.moves import NAMES, SHIFTS, shift
 from kernelrl.envs.pictures import REWARD, DrawnEnv, View, cover, lay
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import normal, seed_stream, uniform
@@ -75,18 +76,11 @@ def advance_puddle_world(
 ) -> tuple[float, bool, bool]:
     """One move: write y into `next_state` (2,); return the reward, whether y is in the goal, and False."""
     x, y = state[0], state[1]
-    if action == 0:
-        x += MOVE
-    elif action == 1:
-        x -= MOVE
-    elif action == 2:
-        y += MOVE
-    else:
-        y -= MOVE
+    dx, dy = shift(action, MOVE)
     first = NOISE * normal(stream)
     second = first if env.shared == 1 else NOISE * normal(stream)
-    x = min(max(x + first, 0.0), 1.0)
-    y = min(max(y + second, 0.0), 1.0)
+    x = min(max(x + dx + first, 0.0), 1.0)
+    y = min(max(y + dy + second, 0.0), 1.0)
     next_state[0], next_state[1] = x, y
     if x + y > GOAL:
         return 0.0, True, False
@@ -101,7 +95,7 @@ class PuddleWorld(DrawnEnv):
         render_mode: `"rgb_array"`, or None for no pictures.
     """
 
-    action_names = ("right", "left", "up", "down")
+    action_names = NAMES
 
     def __init__(self, *, noise: str = "shared", render_mode: str | None = None) -> None:
         shared = one_of("noise", noise, ("shared", "independent")) == "shared"
@@ -114,7 +108,7 @@ class PuddleWorld(DrawnEnv):
 
     def motion(self) -> Motion:
         """Its equations, those of `advance_puddle_world`, for computing optimal values; starts are a fine grid."""
-        moves = MOVE * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        moves = MOVE * SHIFTS
         middles = (np.arange(205) + 0.5) / 205  # as many cells are wrongly taken to be outside the goal as inside
         starts = np.stack(np.meshgrid(middles, middles), axis=-1).reshape(-1, 2)
         return Motion(

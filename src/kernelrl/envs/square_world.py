@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kernelrl.arguments import point_in, positive
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
+from kernelrl.envs.moves import NAMES, SHIFTS, shift
 from kernelrl.envs.pictures import DrawnEnv, View
 from kernelrl.jit.stream import normal, seed_stream
 
@@ -62,16 +63,9 @@ def advance_square_world(
     x, y = state[0], state[1]
     square = (x - env.goal_x) ** 2 + (y - env.goal_y) ** 2
     r = math.exp(-square / (2.0 * env.width**2))
-    if action == 0:
-        x += env.move
-    elif action == 1:
-        x -= env.move
-    elif action == 2:
-        y += env.move
-    else:
-        y -= env.move
-    x += env.noise * normal(stream)
-    y += env.noise * normal(stream)
+    dx, dy = shift(action, env.move)
+    x = x + dx + env.noise * normal(stream)
+    y = y + dy + env.noise * normal(stream)
     next_state[0] = min(max(x, 0.0), 1.0)
     next_state[1] = min(max(y, 0.0), 1.0)
     if env.reward_noise > 0.0:
@@ -92,7 +86,7 @@ class SquareWorld(DrawnEnv):
         goal: the middle of the bell.
     """
 
-    action_names = ("right", "left", "up", "down")
+    action_names = NAMES
 
     def __init__(
         self,
@@ -127,7 +121,7 @@ class SquareWorld(DrawnEnv):
     def motion(self) -> Motion:
         """Its equations, those of `advance_square_world`, for computing optimal values."""
         env = self.dynamics
-        moves = env.move * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        moves = env.move * SHIFTS
         return Motion(
             low=np.zeros((1, 2)),
             high=np.ones((1, 2)),

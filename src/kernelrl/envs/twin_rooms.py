@@ -25,10 +25,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.motion import Motion
-from kernelrl.envs.pictures import AGENT, FLOOR, PAPER, REWARD, RIM, WALL, cover, lay
+from kernelrl.envs.moves import NAMES, SHIFTS, shift
+from kernelrl.envs.pictures import FLOOR, PAPER, REWARD, RIM, WALL, DrawnEnv, View, cover, lay
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, LpSpace, implement_fold
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.stream import normal, seed_stream, uniform
@@ -119,16 +119,9 @@ def advance_twin_rooms(
         low, high = 0.0, 1.0 - 0.5 * env.wall
     else:
         low, high = 1.0 + 0.5 * env.wall, 2.0
-    if action == 0:
-        x += env.move
-    elif action == 1:
-        x -= env.move
-    elif action == 2:
-        y += env.move
-    else:
-        y -= env.move
-    x += env.noise * normal(stream)
-    y += env.noise * normal(stream)
+    dx, dy = shift(action, env.move)
+    x = x + dx + env.noise * normal(stream)
+    y = y + dy + env.noise * normal(stream)
     next_state[0] = min(max(x, low), high)
     next_state[1] = min(max(y, 0.0), 1.0)
     return r, False, False
@@ -158,7 +151,7 @@ def embed_twin_rooms(space: Any, x: Any, out: Any) -> None:
 SHIPPED_FOLDS[twin_rooms_fold] = implement_fold(TwinRoomsFold, embed_twin_rooms)
 
 
-class TwinRooms(CompiledEnv):
+class TwinRooms(DrawnEnv):
     """Two rooms, four moves (0 right, 1 left, 2 up, 3 down), one rewarding disc per room.
 
     Observations are the position, float64 (2,), in [0, 2] × [0, 1]; `info["room"]` is 0 (left) or 1 (right). An
@@ -174,9 +167,7 @@ class TwinRooms(CompiledEnv):
         goal: the centre of the rewarding disc, relative to its room in the same way.
     """
 
-    # Not a ClassVar, because Gymnasium's own class declares it without.
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
-    action_names = ("right", "left", "up", "down")
+    action_names = NAMES
 
     def __init__(
         self,
@@ -189,25 +180,20 @@ class TwinRooms(CompiledEnv):
         start: tuple[float, float] = (0.1, 0.1),
         goal: tuple[float, float] = (0.8, 0.8),
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f'render_mode must be None or "rgb_array"; got {render_mode!r}.')
         super().__init__(
             make_dynamics(wall, move, noise, radius, start, goal),
             observation_space=gym.spaces.Box(np.array([0.0, 0.0]), np.array([2.0, 1.0]), dtype=np.float64),
             action_space=gym.spaces.Discrete(4),
+            render_mode=render_mode,
         )
-        self.render_mode = render_mode
 
     def info(self) -> dict[str, Any]:
         """The room that the agent is in."""
         return {"room": int(self.state[0] >= 1.0)}
 
-    def render(self) -> Any:
-        """Draw the rooms and where the agent is, uint8 (height, width, 3); see `draw`."""
-        if self.render_mode is None:
-            gym.logger.warn('render() draws nothing without a render_mode; make the environment with "rgb_array".')
-            return None
-        return draw(self.dynamics, self.state)
+    def draw(self, state: Floats) -> NDArray[np.uint8]:
+        """The rooms and where the agent is."""
+        return draw(self.dynamics, state)
 
     @property
     def lipschitz_constants(self) -> tuple[float, float]:
@@ -217,7 +203,7 @@ class TwinRooms(CompiledEnv):
     def motion(self) -> Motion:
         """Its equations, those of `advance_twin_rooms`, for computing optimal values."""
         env = self.dynamics
-        half, moves = 0.5 * env.wall, env.move * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+        half, moves = 0.5 * env.wall, env.move * SHIFTS
         goals = np.array([[env.goal_x, env.goal_y], [env.goal_x + 1.0, env.goal_y]])
 
         def room(x: Floats) -> NDArray[np.int64]:
@@ -239,42 +225,27 @@ class TwinRooms(CompiledEnv):
         )
 
 
-# Pictures: 380 pixels per unit and a margin of 20 make 800 × 420 pixels. The first row of a picture is its top.
-SCALE, MARGIN = 380, 20
+VIEW = View((0.0, 0.0), (2.0, 1.0), 380)  # 800 × 420 pixels
 AGENT_RADIUS = 0.024
-PIXEL_X: Floats = (np.arange(2 * SCALE + 2 * MARGIN) + 0.5 - MARGIN) / SCALE  # (width,) centres
-PIXEL_Y: Floats = (SCALE + MARGIN - np.arange(SCALE + 2 * MARGIN) - 0.5) / SCALE  # (height,)
 
 
 def draw(env: TwinRoomsDynamics, state: Floats) -> NDArray[np.uint8]:
     """Draw the rooms, the wall, the rewarding discs (deeper colour: higher reward) and the agent."""
-    picture = _rooms(env).copy()
-    near = AGENT_RADIUS + 4.0 / SCALE
-    rows = np.flatnonzero(abs(PIXEL_Y - state[1]) < near)
-    columns = np.flatnonzero(abs(PIXEL_X - state[0]) < near)
-    part = picture[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    paint = part.astype(np.float64)
-    z = np.hypot(PIXEL_X[columns][None, :] - state[0], PIXEL_Y[rows][:, None] - state[1])
-    lay(paint, PAPER, cover(z - AGENT_RADIUS - 2.0 / SCALE, SCALE))
-    lay(paint, AGENT, cover(z - AGENT_RADIUS, SCALE))
-    part[:] = np.rint(paint)
-    return picture
+    return VIEW.with_agent(_rooms(env), state, AGENT_RADIUS)
 
 
 @functools.lru_cache(maxsize=4)
 def _rooms(env: TwinRoomsDynamics) -> NDArray[np.uint8]:
     """Draw everything except the agent, which is the same in every picture of an environment."""
-    x, y = PIXEL_X[None, :], PIXEL_Y[:, None]
+    (x, y), scale, half = VIEW.axes(), VIEW.scale, 0.5 * env.wall
     paint = np.empty((y.size, x.size, 3))
     paint[:] = PAPER
-    frame = 6.0 / SCALE
-    lay(paint, WALL, cover(np.maximum(abs(x - 1.0) - 1.0, abs(y - 0.5) - 0.5) - frame, SCALE))
-    half = 0.5 * env.wall
+    lay(paint, WALL, cover(VIEW.outside() - 6.0 / scale, scale))
     for room, left, right in ((0.0, 0.0, 1.0 - half), (1.0, 1.0 + half, 2.0)):
-        floor = cover(np.maximum(np.maximum(left - x, x - right), abs(y - 0.5) - 0.5), SCALE)
+        floor = cover(np.maximum(np.maximum(left - x, x - right), abs(y - 0.5) - 0.5), scale)
         lay(paint, FLOOR, floor)
         z = np.hypot(x - (env.goal_x + room), y - env.goal_y)
         depth = 0.25 + 0.75 * np.clip(1.0 - z / env.radius, 0.0, 1.0)
-        lay(paint, REWARD, floor * cover(z - env.radius, SCALE) * depth)
-        lay(paint, RIM, floor * cover(abs(z - env.radius) - 1.0 / SCALE, SCALE))
+        lay(paint, REWARD, floor * cover(z - env.radius, scale) * depth)
+        lay(paint, RIM, floor * cover(abs(z - env.radius) - 1.0 / scale, scale))
     return np.rint(paint).astype(np.uint8)

@@ -9,7 +9,7 @@ from html import escape
 from importlib import metadata
 from typing import Any
 
-from kernelrl.agents.codec import changed, describe
+from kernelrl.agents.codec import describe, left_to_agent
 from kernelrl.reporting.figures import action_colours, action_names
 from kernelrl.reporting.maps import Maps
 from kernelrl.reporting.style import OPTIMUM, line_of
@@ -216,7 +216,7 @@ def hyper_parameters(summary: Summary) -> str:
         made = record(c.runs[0], "configuration")
         given = dict(made.get("hyper_parameters", {}))
         agent, text = escape(str(made.get("agent", "–"))), escape(describe(given))
-        chosen = describe(changed(given, record(c.runs[0], "settings_used")), digits=4)
+        chosen = describe(left_to_agent(given, record(c.runs[0], "settings_used")), digits=4)
         last = f"<br>chosen by the agent, seed {c.runs[0].seed}: {escape(chosen)}" if chosen else ""
         rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({text}){last}</td></tr>'
     return f'<div class="wide"><table id="table-hyper-parameters"><tbody>{rows}</tbody></table></div>'

@@ -17,9 +17,7 @@ from kernelrl.stores.interface import add, grown_for, has_room_for
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, implement_log_verbs, place
 
-MOST = np.iinfo(np.int64).max
-
-__all__ = ["Log", "counted", "new_log", "relearnt", "steps_in"]
+__all__ = ["Log", "count_what_waits", "new_log", "relearnt", "steps_in"]
 
 
 @implement_log_verbs
@@ -89,7 +87,12 @@ def relearnt(settings, store, log, most):
     return store
 
 
-def counted(settings, store, log, first, most=MOST):
+def count_what_waits(settings, store, log):
+    """Count the samples that wait in `store`, with the code that learns again: it need not be compiled twice."""
+    counted(settings, store, log, int(log.number[LOGGED]), np.iinfo(np.int64).max)
+
+
+def counted(settings, store, log, first, most):
     """`count_logged` with scratch."""
     x = np.zeros(store.starts.shape[1])
     parts = hand_over(settings), hand_over(store), hand_over(log)
