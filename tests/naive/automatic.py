@@ -21,8 +21,11 @@ from __future__ import annotations
 import numpy as np
 
 from kernelrl.agents.dependence import step_matters
+from kernelrl.agents.deploying import displaces
+from kernelrl.stores.log import Log
 from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
+from naive.deploying import NaiveDeploying
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.kernels import BY_NAME
@@ -132,6 +135,18 @@ class NaiveAutomatic:
             self.grain *= 1.15
             self._make()
 
+    def policy(self) -> NaiveDeploying:
+        """The policy to deploy."""
+        keeps = np.zeros(len(self.low)) if self.rho is not None else displaces(self.columns(), self.s)
+        keeps = np.append(keeps, 1.0) if self.depends == "motion" else keeps
+        log, by_step = [self.placed(t) for t in self.log], self.depends == "rewards"
+        return NaiveDeploying(log, *self.to_deploy, keeps, self.stationary, self.nothing, by_step)
+
+    def columns(self) -> Log:
+        """The transitions as the package keeps them."""
+        x, a, r, y, h, terminated = (np.array(column) for column in zip(*self.log, strict=True))
+        return Log(np.array([x, y]), np.array([h, a, terminated]), r, np.array([len(a)]))
+
     def _make(self) -> None:
         """Everything from the first transition on."""
         s = np.append(self.s, 1.0) if self.depends == "motion" else self.s
@@ -142,6 +157,7 @@ class NaiveAutomatic:
         self.distance = 0.42 * u * g * length if self.merge is None else self.merge
         kernel, bonus = BY_NAME["gaussian"], SimplifiedBonus(H, 0.05, 0.01, 1.0)
         shared = (H, A, start, 0.01, kernel, rho)
+        self.to_deploy = (H, A, self.distance, rho, kernel, 0.01, (start, min(least, start), 0.25))
         if self.greedy:
             naive = NaiveGreedyKernelUCBVI(*shared, None, self.stationary, 1.0, bonus, self.nothing)
         else:

@@ -22,6 +22,7 @@ from kernelrl.agents.checks import (
     whole_number,
 )
 from kernelrl.agents.dependence import NOT
+from kernelrl.agents.deploying import deployed_plan, displaces
 from kernelrl.agents.guarantees import (
     TheoryProblem,
     check_bonus,
@@ -396,8 +397,20 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
         version = int(samples_in(self.model.store)), self._changes
         if self._deployed is None or self._deployed[0] != version:
-            self._deployed = version, self.planned(DEPLOYED, "Planning the policy to deploy")
+            self._deployed = version, self._plan_to_deploy()
         return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)
+
+    def _plan_to_deploy(self) -> Planned:
+        """A plan of all data without bonus and interpolation; from the raw transitions where they are kept."""
+        automatic, settings, spaces = self._automatic, self.model.settings, self.spaces
+        if automatic is None or automatic.scale is None:
+            return self.planned(DEPLOYED, "Planning the policy to deploy")
+        settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
+        log, d, box = self.model.log, spaces.low.size, placed_box(settings, spaces.low, spaces.high)
+        keeps = np.zeros(d) if automatic.metric is not None else displaces(log, automatic.scale)
+        if settings.step_scale > 0.0:
+            keeps = np.append(keeps, 1.0)
+        return deployed_plan(settings, log, lambda: self._keeping.new(settings, box, self.smoothing(d))[0], keeps)
 
 
 def check_bandwidth(bandwidth: Any) -> float:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kernelrl.geometry.representatives import KNOWN, copy_place, gather
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward
@@ -10,7 +11,7 @@ from kernelrl.planning.sides import highest
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
 
-__all__ = ["plan_merged", "read_q", "read_value"]
+__all__ = ["add_plan", "plan_merged", "read_q", "read_value"]
 
 
 @compiled
@@ -25,6 +26,29 @@ def plan_merged(plan, settings, store, side):
     planned = Planned(plan, settings, store)
     plan_in_one_go(hand_over(planned), side)
     return planned
+
+
+@compiled
+def add_between(planned, other, x):
+    """Add Q of `other`, read between its representatives, to that of `planned` at its own; `x` (places,) is scratch."""
+    reps, near, H = planned.store.reps, other.store.reps, planned.settings.horizon
+    Q, added, actions = planned.plan.Q, other.plan.Q, planned.settings.actions
+    for u in range(reps.number[KNOWN]):
+        copy_place(reps, u, x)
+        n = gather(near, planned.settings.space, x, near.number[KNOWN])
+        for i in range(n):
+            for h in range(H):
+                for a in range(actions):
+                    Q[h, u, a] += near.share[i] * added[h, near.around[i], a]
+
+
+def add_plan(planned, other):
+    """Add Q of `other` to that of `planned`, at the representatives of the latter; both are of the same data.
+
+    Each of these states is within the merge distance of a representative of the other plan.
+    """
+    x = np.zeros(planned.store.reps.points.shape[1])
+    add_between(hand_over(planned), hand_over(other), x)
 
 
 @compiled

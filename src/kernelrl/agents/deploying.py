@@ -1,0 +1,93 @@
+"""The policy to deploy of an agent that chooses its settings itself, and so has its raw transitions.
+
+Which states become representatives depends on the order in which they arrive, and in four dimensions and more plans
+of the same data differ much for that reason alone. So PLANS plans are made, each from all transitions in another order
+(the first in theirs), with bandwidths from all data. The policy is greedy in the mean of their Q_h, which is read at
+the representatives of the first plan and, between these, as usual.
+
+In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
+displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
+action than y does, in the mean square over at most PROBES transitions. A user's own metric may not be linear; with one,
+steps lead to y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.console import track
+from kernelrl.planning.interface import Planned, complete_plan
+from kernelrl.planning.reading import add_plan, plan_merged
+from kernelrl.planning.sides import DEPLOYED
+from kernelrl.planning.smoothed import new_smoothed
+from kernelrl.stores.interface import grown_for
+from kernelrl.stores.landing import landed
+from kernelrl.stores.log import Log, relearnt
+from kernelrl.stores.merged import renew_local
+from kernelrl.stores.samples import ACTION, FROM, LOGGED, TO, Settings
+
+__all__ = ["deployed_plan", "displaces"]
+
+Floats = npt.NDArray[np.float64]
+PLANS = 5
+PROBES, POOL = 400, 4000  # as many transitions are compared with the nearest of so many
+LONG = 20_000  # planning from at least so many transitions shows a bar
+
+
+def displaces(log: Log, scale: Floats) -> Floats:
+    """(d,) for each coordinate 1 if steps resemble each other by their displacement, 0 if by the place they lead to."""
+    n = int(log.number[LOGGED])
+    some = np.random.default_rng(n).permutation(n)[:POOL]  # the data determine it, so it is the same in all runs
+    x, y, actions = log.states[FROM, some] / scale, log.states[TO, some] / scale, log.labels[ACTION, some]
+    by_place, by_displacement = np.zeros((2, x.shape[1]))
+    for action in np.unique(actions[:PROBES]):
+        here = np.flatnonzero(actions == action)
+        probes = here[here < PROBES]
+        if len(here) < 2:
+            continue
+        square = np.zeros((len(probes), len(here)))
+        for column in x.T:
+            square += (column[probes, None] - column[here]) ** 2
+        square[np.arange(len(probes)), np.arange(len(probes))] = np.inf  # the probes are the first of `here`
+        nearest = here[square.argmin(axis=1)]
+        place, start = y[probes] - y[nearest], x[probes] - x[nearest]
+        by_place += (place**2).sum(axis=0)
+        by_displacement += ((place - start) ** 2).sum(axis=0)
+    return np.where(by_displacement <= by_place, 1.0, 0.0)
+
+
+def in_order(log: Log, order: npt.NDArray[np.int64]) -> Log:
+    """The same transitions in another order."""
+    return Log(log.states[:, order], log.labels[:, order], log.reward[order], log.number)
+
+
+def deployed_plan(settings: Settings, log: Log, new_store: Callable[[], Any], keeps: Floats) -> Planned:
+    """The plan whose policy is deployed; `new_store` makes an empty store, `keeps` (places,) is of `displaces`."""
+    n = int(log.number[LOGGED])
+    mean: Planned | None = None
+    with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
+        for number in range(PLANS):
+            order = np.random.default_rng((n, number)).permutation(n) if number else np.arange(n)
+            planned = plan_of(settings, in_order(log, order), new_store(), keeps)
+            if mean is None:
+                mean = planned
+            else:
+                add_plan(mean, planned)
+            tick()
+    assert mean is not None
+    mean.plan.Q[:] /= PLANS
+    return mean
+
+
+def plan_of(settings: Settings, log: Log, store: Any, keeps: Floats) -> Planned:
+    """One of the plans; `store` is empty."""
+    store = relearnt(settings, store, log, np.iinfo(np.int64).max)
+    store = landed(settings, store, log, keeps)
+    store = grown_for(renew_local(settings, store, settings.horizon), settings, settings.horizon)
+    plan, store = complete_plan(new_smoothed(settings, store), settings, store)
+    planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
+    return planned

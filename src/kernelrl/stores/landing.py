@@ -1,0 +1,77 @@
+"""Data at representatives for the policy to deploy, from logged transitions.
+
+While an agent learns, a sample counts for the representative v that its state x had when it arrived, and its next state
+y is replaced by its own representative. That is quick, but in a slow system such rounding, repeated at every step,
+becomes a motion of its own. For the policy to deploy all representatives are known. A sample counts for the nearest of
+them, v, and the step is taken from v itself,
+
+    z_j = y_j + k_j·(v_j - x_j)          where it leads; k_j is 1 where steps resemble each other by their displacement,
+                                         and 0 where they do by the place they lead to
+    n(v, a, u) += λ_u(z)                 shares λ of the representatives u around z, as values are read between them
+
+If there is no representative around z, the transition leads to the representative of y.
+"""
+
+import numpy as np
+
+from kernelrl.geometry.representatives import KNOWN, find, gather, nearest
+from kernelrl.jit.compile import compiled, inner
+from kernelrl.jit.handles import hand_over
+from kernelrl.stores.interface import pool
+from kernelrl.stores.merged import count_sample
+from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, has_next, place
+from kernelrl.stores.transitions import blocks_left, count_transition, grow_transitions, new_transitions
+
+__all__ = ["landed"]
+
+
+@inner
+def representative_of(reps, space, x):
+    """The representative of the embedded state `x`."""
+    u = find(reps, space, x)
+    return u if u >= 0 else nearest(reps, space, x)
+
+
+@compiled
+def count_landings(settings, store, log, first, keeps, x, y, z):
+    """Count the logged transitions from number `first` on; return the number of the first that had no room.
+
+    `keeps` (places,) are the k_j; `x`, `y` and `z` (places,) are scratch.
+    """
+    reps, space, transitions = store.reps, settings.space, store.transitions
+    for t in range(first, log.number[LOGGED]):
+        if blocks_left(transitions) < reps.number[KNOWN]:
+            return t
+        h, a, ends = log.labels[STEP, t], log.labels[ACTION, t], log.labels[TERMINATED, t] != 0
+        place(settings, log.states[FROM, t], h, x)
+        place(settings, log.states[TO, t], h + 1, y)
+        v = representative_of(reps, space, x)
+        count_sample(settings, store, h, v, a, log.reward[t], -1, ends)
+        if not has_next(settings, h, ends):
+            continue
+        for j in range(z.size):
+            z[j] = y[j] + keeps[j] * (reps.points[v, j, 0] - x[j])
+        n = gather(reps, space, z, reps.number[KNOWN])
+        if n == 0:
+            reps.around[0], reps.share[0], n = representative_of(reps, space, y), 1.0, 1
+        for i in range(n):
+            pair = v * store.C.shape[2] + a
+            count_transition(transitions, pool(settings, h), pair, reps.around[i], reps.share[i])
+    return log.number[LOGGED]
+
+
+def landed(settings, store, log, keeps):
+    """`store`, which has the representatives of all logged transitions, with its data by the rule above.
+
+    `keeps` (places,) are the k_j. Bandwidths must be local; they are not renewed.
+    """
+    for counts in (store.N, store.rewards, store.ended, store.steps):
+        counts[:] = 0
+    known, done = int(store.reps.number[KNOWN]), 0
+    store = store._replace(transitions=new_transitions(store.C.shape[0], store.reps.following.size, known))
+    x, y, z = np.zeros((3, len(keeps)))
+    while done < log.number[LOGGED]:
+        store = store._replace(transitions=grow_transitions(store.transitions, known))
+        parts = (hand_over(part) for part in (settings, store, log))
+        done = int(count_landings(*parts, done, keeps, x, y, z))
+    return store

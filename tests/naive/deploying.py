@@ -1,0 +1,95 @@
+"""The policy to deploy of an agent that keeps its transitions (`kernelrl.agents.deploying`): the mean of five plans.
+
+For each plan the representatives are made from the transitions in one order. Then a sample (x, a, r, y) counts for the
+nearest representative v of x, and leads to all representatives around z, z_j = y_j + k_j·(v_j - x_j), by the shares by
+which values are read there; to the representative of y if there are none around z. Bandwidths are those of
+`naive.local`, from all samples. Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h as in `naive.deployed`.
+
+The mean is taken at the representatives of the first plan, where the others are read between their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from naive.estimates import Pool, rewards_of_step, smoothed
+from naive.local import NaiveLocal, Sigma
+from naive.representatives import NaiveRepresentatives
+
+PLANS = 5
+
+
+class NaiveLanded:
+    """One plan of transitions (x, a, r, y, h, terminated); `keeps` (d,) are the k_j."""
+
+    def __init__(self, log, order, H, A, merge, rho, g, beta, local, keeps, stationary, nothing, by_step):
+        self.H, self.A, self.nothing, self.stationary, self.by_step = H, A, nothing, stationary, by_step
+        self.reps = NaiveRepresentatives(merge, rho)
+        for i in order:
+            self.reps.visit(log[i][0])
+            self.reps.visit(log[i][3])
+        x, a, r, y, step, end = (np.array(column) for column in zip(*log, strict=True))
+        v = np.array([self.reps.read(state) for state in x])
+        self.pool = Pool(v, a, r, y, end.astype(bool), step)
+        self.leads = np.array([self._shares(z, there) for z, there in zip(y + keeps * (v - x), y, strict=True)])
+        start, least, exponent = local
+        self.local = NaiveLocal(A, start, least, exponent, "action", g, rho, self.reps)
+        self.pools = [self.pool_of(h) for h in range(1 if stationary else H)]
+        self.local.renew(self.pools)
+        U = len(self.reps.states)
+        sigma = Sigma(lambda states: self.local.at(states, self.pools, U), lambda s, x: self.local.left_out(s, x, U))
+        self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho}
+        self.V = [np.zeros(U)] * (H + 1)
+        self.Q = [np.zeros((U, A))] * H
+        for h in reversed(range(H)):
+            self.Q[h] = self.estimates(np.array(self.reps.states), h)
+            self.V[h] = self.Q[h].max(axis=1)
+
+    def _shares(self, z, y) -> np.ndarray:
+        """Where a transition leads, (U,)."""
+        share = self.reps.shares(z, len(self.reps.states))
+        if not share.any():
+            share = np.array([self.reps.read(y) is u for u in self.reps.states], dtype=float)
+        return share
+
+    def chosen(self, h) -> np.ndarray:
+        """The samples that step `h` uses."""
+        return np.full(len(self.pool.a), True) if self.stationary else self.pool.step == h
+
+    def pool_of(self, h) -> Pool:
+        return Pool(*(column[self.chosen(h)] for column in self.pool))
+
+    def estimates(self, states, h) -> np.ndarray:
+        """r̂ + P̂V_{h+1} at the states themselves, (n, A)."""
+        pool = self.pool_of(h)
+        V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.leads[self.chosen(h)] @ self.V[h + 1])
+        r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
+        if self.by_step:
+            r_hat = rewards_of_step(states, self.A, pool, h, **self.kernel)
+        return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
+
+    def between(self, state, Q) -> np.ndarray | None:
+        """The mean of `Q` (U, A) around a state, (A,); None where no representative is around it."""
+        share = self.reps.shares(state, len(self.reps.states))
+        return share @ Q if share.any() else None
+
+
+class NaiveDeploying:
+    """The mean of the plans; the arguments are those of `NaiveLanded`."""
+
+    def __init__(self, log, *others):
+        n = len(log)
+        orders = [np.arange(n), *(np.random.default_rng((n, i)).permutation(n) for i in range(1, PLANS))]
+        self.first, *rest = (NaiveLanded(log, order, *others) for order in orders)
+        there = self.first.reps.states
+        self.Q = [
+            (Q + sum(np.array([plan.between(u, plan.Q[h]) for u in there]) for plan in rest)) / PLANS
+            for h, Q in enumerate(self.first.Q)
+        ]
+
+    def q_values(self, states, h) -> np.ndarray:
+        """(n, A)."""
+        found = [self.first.between(x, self.Q[h]) for x in states]
+        return np.array([
+            self.first.estimates(np.array([x]), h)[0] if q is None else q for x, q in zip(states, found, strict=True)
+        ])
