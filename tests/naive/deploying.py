@@ -90,6 +90,6 @@ class NaiveDeploying:
     def q_values(self, states, h) -> np.ndarray:
         """(n, A)."""
         found = [self.first.between(x, self.Q[h]) for x in states]
-        return np.array([
-            self.first.estimates(np.array([x]), h)[0] if q is None else q for x, q in zip(states, found, strict=True)
-        ])
+        return np.array(
+            [self.first.estimates(np.array([x]), h)[0] if q is None else q for x, q in zip(states, found, strict=True)]
+        )
