@@ -23,7 +23,9 @@ class Generated:
         self.size = 0.005 * 40 ** rng.random()
         self.on_grid = rng.random() < 0.15  # no noise, so the same states again and again
         self.noise = 0.0 if self.on_grid else self.size * rng.choice([0.0, 0.1, 0.5, 2.0])
-        self.moves = self.size * (rng.integers(-1, 2, (self.A, d)) if self.on_grid else rng.standard_normal((self.A, d)))
+        self.moves = self.size * (
+            rng.integers(-1, 2, (self.A, d)) if self.on_grid else rng.standard_normal((self.A, d))
+        )
         self.drift = rng.choice(["none", "wind", "pull", "turn"]) if not self.on_grid else "none"
         self.wind = self.size * rng.standard_normal(d)
         self.clock = rng.random() < 0.25  # the first coordinate is h/H: the state tells the step

@@ -84,11 +84,11 @@ class ByStep(gym.Wrapper):
             y = np.clip(y + np.array([0.3, -0.3]), 0.0, 1.0)
             self.env.unwrapped.state = y
         if self.kind == "pay-off":  # a little on the left all the time, and much on the right at the end
-            reward = 5.0 * (x[0] > 0.7) if h == H - 1 else 0.1 * (x[0] < 0.3)
-        if self.kind == "tariff":  # the left pays in the first half, the right in the second
-            reward = float((x[0] < 0.3) if h < H // 2 else (x[0] > 0.7))
-        if self.kind == "weak tariff":
-            reward = float((x[0] < 0.3) + (0.5 if h < H // 2 else 1.5) * (x[0] > 0.7))
+            reward = 5.0 * (x[0] > 0.5) if h == H - 1 else 0.1 * (x[0] < 0.3)
+        if self.kind == "tariff":  # the left and the right pay by turns, five steps each
+            reward = float((x[0] < 0.4) == (h // 5 % 2 == 0))
+        if self.kind == "weak tariff":  # the right pays more in the second half
+            reward = float((x[0] < 0.4) + (0.5 if h < H // 2 else 1.5) * (x[0] > 0.4))
         self.h, self.x = h + 1, y
         return y, float(reward), *others
 
@@ -167,7 +167,7 @@ def of_gain(kind, way, seed):
         return agent.evaluate(env, EVALUATION).mean, agent.to_store()["automatic"]["depends"] != NOT
 
 
-# ------------------------------------------------------------------------------------------------------------ the tables
+# ---------------------------------------------------------------------------------------------------------- the tables
 
 
 def at_most(alarms, runs):
