@@ -34,16 +34,15 @@ from naive.representatives import NaiveRepresentatives
 
 def step_matters(z, h, a, target, least) -> bool:
     """Whether three neighbours of the same step predict better than three of any, in each set of coordinates."""
-    same = [three_nearest(z, i, (a == a[i]) & (h == h[i])) for i in range(len(z))]
-    probes = [i for i in range(len(z)) if same[i] is not None]
-    if len(probes) < 50:
+    action = a[:, None] == a
+    same = action & (h[:, None] == h)
+    probes = same.sum(axis=1) > 3
+    if probes.sum() < 50:
         return False
-    own = np.array([(target[same[i]].mean() - target[i]) ** 2 for i in probes])
-    d = z.shape[1]
+    own, d = squared_errors(z, same, target)[probes], z.shape[1]
     for size in {1, 2 if d <= 6 else 1, d - 1, d} - {0}:
         for some in itertools.combinations(range(d), size):
-            near = [three_nearest(z[:, list(some)], i, a == a[i]) for i in probes]
-            error = np.array([(target[three].mean() - target[i]) ** 2 for i, three in zip(probes, near, strict=True)])
+            error = squared_errors(z[:, list(some)], action, target)[probes]
             sure = (error - own).mean() > 4 * (error - own).std() / np.sqrt(len(own))
             left = error.mean() > max(0.01 * target.var(), least**2)
             if not (sure and left and own.mean() < 0.85 * error.mean()):
@@ -51,12 +50,11 @@ def step_matters(z, h, a, target, least) -> bool:
     return True
 
 
-def three_nearest(z, i, allowed):
-    """The three allowed points nearest to point i, without itself; None if there are fewer."""
-    others = np.flatnonzero(allowed & (np.arange(len(z)) != i))
-    if len(others) < 3:
-        return None
-    return others[np.argsort(((z[others] - z[i]) ** 2).sum(axis=1))[:3]]
+def squared_errors(z, allowed, target):
+    """(n,) of the mean of the three allowed points that are nearest, without the point itself."""
+    square = ((z[:, None] - z) ** 2).sum(axis=2)
+    square[~allowed | np.eye(len(z), dtype=bool)] = np.inf
+    return (target[np.argsort(square, axis=1)[:, :3]].mean(axis=1) - target) ** 2
 
 
 class NaiveAutomatic:
