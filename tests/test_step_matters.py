@@ -103,7 +103,7 @@ def test_rounding_is_no_motion(of):
     _, x, a, y, h = clock()
     log = log_of(x.astype(of), a, np.zeros(len(a)), y.astype(of), h)
     assert np.unique(log.states[1, :, 0] - log.states[0, :, 0]).size > 1
-    assert dependence(log, np.array([0.05, 0.05]), 20) == NOT
+    assert dependence(log, np.array([0.1, 0.01]), 20) == NOT
 
 
 def test_what_a_clock_tells_is_not_left_to_the_step():
