@@ -18,9 +18,10 @@ its own; where the motion does, states have the step, divided by max(1, 0.03·H)
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
-from kernelrl.agents.dependence import step_matters
 from kernelrl.agents.deploying import displaces
 from kernelrl.stores.log import Log
 from naive.bonuses import SimplifiedBonus
@@ -32,6 +33,31 @@ from naive.kernels import BY_NAME
 from naive.local import Bandwidths, NaiveLocal
 from naive.metrics import lp
 from naive.representatives import NaiveRepresentatives
+
+
+def step_matters(z, h, a, target, least) -> bool:
+    """Whether three neighbours of the same step predict better than three of any, in each set of coordinates."""
+    action = a[:, None] == a
+    same = action & (h[:, None] == h)
+    probes = same.sum(axis=1) > 3
+    if probes.sum() < 50:
+        return False
+    own, d = squared_errors(z, same, target)[probes], z.shape[1]
+    for size in {1, 2 if d <= 6 else 1, d - 1, d} - {0}:
+        for some in itertools.combinations(range(d), size):
+            error = squared_errors(z[:, list(some)], action, target)[probes]
+            sure = (error - own).mean() > 4 * (error - own).std() / np.sqrt(len(own))
+            left = error.mean() > max(0.01 * target.var(), least**2)
+            if not (sure and left and own.mean() < 0.85 * error.mean()):
+                return False
+    return True
+
+
+def squared_errors(z, allowed, target):
+    """(n,) of the mean of the three allowed points that are nearest, without the point itself."""
+    square = ((z[:, None] - z) ** 2).sum(axis=2)
+    square[~allowed | np.eye(len(z), dtype=bool)] = np.inf
+    return (target[np.argsort(square, axis=1)[:, :3]].mean(axis=1) - target) ** 2
 
 
 class NaiveAutomatic:
@@ -89,12 +115,16 @@ class NaiveAutomatic:
     def _dependence(self, s) -> str:
         """What depends on the step."""
         n = len(self.log)
-        if n < 10 * self.H:
+        if n < max(50, 10 * self.H):
             return "nothing"
-        some = [self.log[i] for i in np.random.default_rng(n).permutation(n)[:4000]]
+        rng = np.random.default_rng(n)
+        some = [self.log[i] for i in rng.permutation(n)[: 4000 if len(s) <= 8 else 4000 * 8 // len(s)]]
         x, a, r, y, h, _ = (np.array(column) for column in zip(*some, strict=True))
-        matters = step_matters(x / s, h, a, np.column_stack([r, (y - x) / s]))
-        return "motion" if matters[1:].any() else "rewards" if matters[0] else "nothing"
+        z = (x - x.mean(axis=0)) / s + 1e-6 * rng.standard_normal(x.shape)
+        columns = [(r, 3e-7 * abs(r).max())]
+        columns += [((y - x)[:, j] / s[j], max(1e-3, 3e-7 * abs(x[:, j]).max() / s[j])) for j in range(len(s))]
+        matters = [step_matters(z, h, a, column, least) for column, least in columns]
+        return "motion" if any(matters[1:]) else "rewards" if matters[0] else "nothing"
 
     def scales(self) -> np.ndarray:
         """s_j (d,), or s (1,) of a metric that is given."""
@@ -118,9 +148,10 @@ class NaiveAutomatic:
             moved = "scale"
         else:
             moved = ""
-        if self.stationary and self.rho is None and self.depends == "nothing":
-            self.depends = self._dependence(s)
-            moved = self.depends if self.depends != "nothing" else moved
+        if self.stationary and self.rho is None and self.depends != "motion":
+            found = self._dependence(s)
+            if found not in ("nothing", self.depends):
+                self.depends = moved = found
         if moved:
             self._learn_again(moved)
         elif self.merge is None and len(self.log) > 6 * number * self.A:

@@ -109,13 +109,13 @@ class Advice:
 
     def of_dependence(self, what: str) -> None:
         """Say that rewards or the motion depend on the step of the episode."""
-        if "step" in self._given:
+        if f"step, {what}" in self._given:
             return
         seen, how = "rewards seem", "each step has rewards of its own"
         if what == "motion":
             seen, how = "the motion seems", "the step becomes a coordinate of the states"
         self._warn(
-            "step",
+            f"step, {what}",
             f"stationary: {seen} to depend on the step of the episode, so {how}; stationary=False keeps the data of "
             "each step apart, and an agent with a bandwidth of yours ignores the step",
         )

@@ -104,9 +104,10 @@ class Automatic:
         moved = self.scale is None or np.abs(np.log(scale / self.scale)).max() > MOVED
         if moved:
             self.scale = scale
-        if pooled and self.depends == NOT and self.metric is None:
-            self.depends = dependence(log, scale, spaces.horizon)
-            moved = moved or self.depends != NOT
+        if pooled and self.depends != MOTION and self.metric is None:  # the motion may be found later than rewards
+            found = dependence(log, scale, spaces.horizon)
+            if found not in (NOT, self.depends):
+                self.depends, moved = found, True
         if moved:
             return True
         enough = log.number[LOGGED] > REFINE * representatives * spaces.actions

@@ -1,13 +1,24 @@
 """Whether rewards, or the motion, depend on the step of the episode: pooled data cannot represent that.
 
-For some transitions, the reward (or a coordinate of the displacement) is predicted by the mean of the K nearest
-transitions with the same action: once among those of any step, once among those of the same step. The latter are
-farther away, so they predict better only if the step matters. It is said to matter where the mean squared error among
-those of the same step is at most SHARE of the other, by more than SURE standard errors of the difference, and where the
-error left by the state is more than NOISE of the variance.
+The reward of each transition (or a coordinate of its displacement) is predicted by the mean of the K nearest
+transitions with the same action: once among those of any step, once among those of the same step. With the squared
+errors e_i and e'_i of these predictions, the step is said to matter where
+
+    mean(e') < SHARE·mean(e)   and   mean(e - e') > SURE·std(e - e')/√n   and   mean(e) > NOISE·variance
+
+and where e is more than rounding. Those of the same step are farther away, so they predict better only if the step
+matters, or if it tells something that distances hide: where one coordinate is a clock, say, and the others are noise,
+those of the same step agree in the clock. So e is measured with distances in other sets of coordinates, too, the clock
+alone among them, and the step matters only if it does against each: what the state tells is not left to the step.
+
+States differ by a tiny random number from what they are. Else all transitions from the same state would be predicted by
+the same three others, and what these have in common by chance would look certain.
 """
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -18,51 +29,66 @@ from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TO
 __all__ = ["MOTION", "NOT", "REWARDS", "dependence"]
 
 Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
 NOT, REWARDS, MOTION = "nothing", "rewards", "motion"
-K, PROBES, POOL = 3, 400, 4000
-SHARE, SURE, NOISE = 0.5, 5.0, 0.01
+K, POOL = 3, 4000
+SHARE, SURE, NOISE = 0.85, 4.0, 0.01
 LEAST_PROBES, LEAST_EPISODES = 50, 10
+ROUNDING = 3e-7  # of the largest number: states may come in single precision
+STILL = 1e-3  # of a scale: a displacement as small as this is none
+JITTER = 1e-6  # of a scale
+PAIRS, HIGH = 6, 8  # up to how many coordinates there are sets of two; from how many on there are fewer transitions
 
 
 def dependence(log: Log, scale: Floats, horizon: int) -> str:
     """What depends on the step, as far as the data tell."""
     n = int(log.number[LOGGED])
-    if n < LEAST_EPISODES * horizon:
+    if n < max(LEAST_PROBES, LEAST_EPISODES * horizon):
         return NOT
-    some = np.random.default_rng(n).permutation(n)[:POOL]  # the data determine it, so it is the same in all runs
-    states = log.states[FROM, some] / scale
-    motion = (log.states[TO, some] - log.states[FROM, some]) / scale
-    targets = np.column_stack([log.reward[some], motion])
-    matters = step_matters(states, log.labels[STEP, some], log.labels[ACTION, some], targets)
+    rng = np.random.default_rng(n)  # the data determine it, so it is the same in all runs
+    some = rng.permutation(n)[: POOL * HIGH // max(HIGH, len(scale))]
+    x, y, r = log.states[FROM, some], log.states[TO, some], log.reward[some]
+    states = (x - x.mean(axis=0)) / scale + JITTER * rng.standard_normal(x.shape)
+    least = np.append(ROUNDING * np.abs(r).max(), np.maximum(STILL, ROUNDING * np.abs(x).max(axis=0) / scale))
+    targets = np.column_stack([r, (y - x) / scale])
+    matters = step_matters(states, log.labels[STEP, some], log.labels[ACTION, some], targets, least)
     if matters[1:].any():
         return MOTION
     return REWARDS if matters[0] else NOT
 
 
-def step_matters(
-    states: Floats, steps: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], targets: Floats
-) -> npt.NDArray[np.bool_]:
-    """For each column of `targets` (n, m), whether the step explains what the states (n, d) leave open."""
-    parts = []
-    for action in np.unique(actions):
-        here = np.flatnonzero(actions == action)
-        probes = np.flatnonzero(here < PROBES)  # within `here`; the data come in random order
-        square = np.zeros((len(probes), len(here)))
-        for x in states[here].T:
-            square += (x[probes, None] - x) ** 2
-        square[np.arange(len(probes)), probes] = np.inf
-        same = np.where(steps[here[probes], None] == steps[here], square, np.inf)
-        known = np.isfinite(same).sum(axis=1) >= K
-        if known.any():
-            nearest = [here[np.argpartition(squares[known], K, axis=1)[:, :K]] for squares in (square, same)]
-            truth = targets[here[probes[known]]]
-            parts.append([(targets[among].mean(axis=1) - truth) ** 2 for among in nearest])
-    errors = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0, targets.shape[1]))
-    if errors.shape[1] < LEAST_PROBES:
-        return np.zeros(targets.shape[1], bool)
-    any_step, same_step = errors
-    gain = any_step - same_step
-    sure = gain.mean(axis=0) > SURE * gain.std(axis=0) / np.sqrt(len(gain))
-    left = any_step.mean(axis=0) > NOISE * targets.var(axis=0)
-    result: npt.NDArray[np.bool_] = sure & left & (same_step.mean(axis=0) < SHARE * any_step.mean(axis=0))
-    return result
+def step_matters(states: Floats, steps: Whole, actions: Whole, targets: Floats, least: Floats) -> npt.NDArray[np.bool_]:
+    """For each column of `targets` (n, m), whether the step explains what the states (n, d) leave open.
+
+    States must differ from each other. Errors below `least` (m,) do not count.
+    """
+    same = nearest(states, actions, steps)
+    known = ((steps[same] == steps[:, None]) & (actions[same] == actions[:, None])).all(axis=1)
+    matters = np.full(targets.shape[1], np.count_nonzero(known) >= LEAST_PROBES)
+    least_squares = np.maximum(NOISE * targets.var(axis=0), least**2)
+    for coordinates in sets(states.shape[1]):
+        if not matters.any():
+            break
+        among = nearest(states[:, coordinates], actions)
+        errors, own = (((targets[near] - targets[:, None]).mean(axis=1) ** 2)[known] for near in (among, same))
+        gain = errors - own
+        sure = gain.mean(axis=0) > SURE * gain.std(axis=0) / np.sqrt(len(gain))
+        matters &= sure & (own.mean(axis=0) < SHARE * errors.mean(axis=0)) & (errors.mean(axis=0) > least_squares)
+    return matters
+
+
+def sets(d: int) -> Iterator[list[int]]:
+    """Sets of the coordinates 0 to d-1: all, each alone, all but one, and each two if they are not too many."""
+    sizes = [d, 1, d - 1] + [2] * (d <= PAIRS)
+    for size in sorted({size for size in sizes if size > 0}, key=sizes.index):
+        yield from map(list, itertools.combinations(range(d), size))
+
+
+def nearest(states: Floats, *labels: Whole) -> Whole:
+    """(n, K) for each state the others that are nearest, of those with the same labels if there are enough."""
+    from scipy.spatial import KDTree  # takes long to import
+
+    far = 10.0 * (1.0 + np.ptp(states, axis=0).sum())  # as coordinates, labels that differ are so far apart
+    places = np.column_stack([states, *(far * label for label in labels)])
+    found: Whole = KDTree(places).query(places, K + 1)[1][:, 1:]
+    return found

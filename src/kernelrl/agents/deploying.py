@@ -7,7 +7,7 @@ the representatives of the first plan and, between these, as usual.
 
 In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
 displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
-action than y does, in the mean square over at most PROBES transitions. A user's own metric may not be linear; with one,
+action than y does, in the mean square over at most POOL transitions. A user's own metric may not be linear; with one,
 steps lead to y.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.dependence import nearest
 from kernelrl.console import track
 from kernelrl.planning.interface import Planned, complete_plan
 from kernelrl.planning.reading import add_plan, plan_merged
@@ -34,7 +35,7 @@ __all__ = ["deployed_plan", "displaces"]
 
 Floats = npt.NDArray[np.float64]
 PLANS = 5
-PROBES, POOL = 400, 4000  # as many transitions are compared with the nearest of so many
+POOL = 4000
 LONG = 20_000  # planning from at least so many transitions shows a bar
 
 
@@ -43,21 +44,10 @@ def displaces(log: Log, scale: Floats) -> Floats:
     n = int(log.number[LOGGED])
     some = np.random.default_rng(n).permutation(n)[:POOL]  # the data determine it, so it is the same in all runs
     x, y, actions = log.states[FROM, some] / scale, log.states[TO, some] / scale, log.labels[ACTION, some]
-    by_place, by_displacement = np.zeros((2, x.shape[1]))
-    for action in np.unique(actions[:PROBES]):
-        here = np.flatnonzero(actions == action)
-        probes = here[here < PROBES]
-        if len(here) < 2:
-            continue
-        square = np.zeros((len(probes), len(here)))
-        for column in x.T:
-            square += (column[probes, None] - column[here]) ** 2
-        square[np.arange(len(probes)), np.arange(len(probes))] = np.inf  # the probes are the first of `here`
-        nearest = here[square.argmin(axis=1)]
-        place, start = y[probes] - y[nearest], x[probes] - x[nearest]
-        by_place += (place**2).sum(axis=0)
-        by_displacement += ((place - start) ** 2).sum(axis=0)
-    return np.where(by_displacement <= by_place, 1.0, 0.0)
+    near = nearest(x, actions)[:, 0]
+    pairs = actions[near] == actions  # else there is no other one with that action
+    start, place = (x - x[near])[pairs], (y - y[near])[pairs]
+    return np.where(((place - start) ** 2).sum(axis=0) <= (place**2).sum(axis=0), 1.0, 0.0)
 
 
 def in_order(log: Log, order: npt.NDArray[np.int64]) -> Log:
