@@ -71,7 +71,7 @@ class GreedyMerged(NamedTuple):
     W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
-    rewards: Annotated[np.ndarray, Field("3 any Columns", scratch=True)]  # sums, where rewards depend on the step
+    rewards: Annotated[np.ndarray, Field("3 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 

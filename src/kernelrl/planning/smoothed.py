@@ -85,7 +85,7 @@ class Smoothed(NamedTuple):
     inverse: Annotated[np.ndarray, Field("2 U*Layers Columns", scratch=True)]  # 1/C and 1/√C
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
     each: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]  # Q̃ with each of several bandwidths
-    rewards: Annotated[np.ndarray, Field("3 any Columns", scratch=True)]  # sums, where rewards depend on the step
+    rewards: Annotated[np.ndarray, Field("3 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
