@@ -11,12 +11,14 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from algorithms.test_bonuses_against_naive import BONUSES, HIGH, LIPSCHITZ, LOW, ReadByGreedy, check
+from kernelrl.planning.reading import read_q
+from kernelrl.planning.sides import DEPLOYED
 from kernelrl.theory.bonuses import Problem
 from naive import kernels, metrics
 from naive.bonuses import TheoryBonus
 from naive.estimates import lipschitz_constants
 from naive.representatives import NaiveRepresentatives
-from naive.several import SeveralGreedyKernelUCBVI, SeveralKernelUCBVI, estimates
+from naive.several import SeveralDeployed, SeveralGreedyKernelUCBVI, SeveralKernelUCBVI, estimates
 from pairs import KERNELS, METRICS, Pair, compare, hyper_parameters, some_states
 from pairs import LIPSCHITZ as CONSTANTS
 from problems import logs, random_log, states_for
@@ -129,24 +131,45 @@ def test_few_representatives(greedy):
     compare(greedy, merge=0.0613, several=WIDE_AND_NARROW, most=12)
 
 
+@pooled_or_not
+@pytest.mark.parametrize("reading", ["nearest", "blend"])
+@pytest.mark.parametrize("several", SEVERAL)
+def test_values_of_the_deployed_policy(several, reading, stationary):
+    """They are those of no single bandwidth, and of no estimate as it is."""
+    rng = np.random.default_rng(5)
+    log = random_log(rng, H=3, A=2, d=2, transitions=200, sites=4)
+    pair = Pair(
+        False, log, merge=0.0613, several=several, stationary=stationary, reading=reading, factors=(0.05, 0.01, 1.0),
+        bonus_scale=1.0,
+    )  # fmt: skip
+    for episode in log.episodes:
+        pair.begin_episode()
+        for t in episode:
+            pair.observe(t)
+        pair.agent.end_episode()
+    planned, states = pair.agent.planned(DEPLOYED, ""), some_states(log, rng)
+    for h in range(3):
+        assert_allclose(read_q(planned, DEPLOYED, states, h), pair.deployed.q_values(states, h), rtol=1e-9, atol=1e-9)
+    naive, pool = pair.deployed.naive, pair.deployed.naive.data.pool(2)
+    means = np.array([one.mean(states, pool, np.zeros(len(pool.a))) for one in naive.estimates])
+    apart = np.abs(means - naive.q_values(states, 2)).min(axis=0)
+    assert (apart > 1e-4).any()
+
+
 # --------------------------------------------------------------------------------------------------- with a guarantee
 
 
-@pytest.mark.parametrize("stationary", [True, False])
-@pytest.mark.parametrize("greedy", [False, True])
-@pytest.mark.parametrize("name", sorted(BONUSES))
-def test_bonuses(name, greedy, stationary):
-    """Each bandwidth has its own coefficients, at its share of δ."""
+def compare_bonuses(name, greedy, stationary, scale, rates=LIPSCHITZ):
+    """Read-outs and what is deployed; return the naive deployed policy and the states where all was compared."""
     rng = np.random.default_rng(3)
     H, A, beta, merge, several = 3, 2, 0.7, 0.03, (0.487, 0.117)
-    scale = 0.005 if name.startswith("full") else 0.1
     log = random_log(rng, H=H, A=A, d=2, transitions=250, sites=4)
     states = some_states(log, rng, n=12)
     bonus, kind = BONUSES[name]
-    g, L = krl.kernels.Gaussian(), lipschitz_constants(LIPSCHITZ, H)
+    g, L = krl.kernels.Gaussian(), lipschitz_constants(rates, H)
     theory = [
         TheoryBonus(
-            Problem(H, A, (1.5, 2.0), sigma, beta, g.C1, g.C2, tuple(L), LIPSCHITZ, stationary, merge),
+            Problem(H, A, (1.5, 2.0), sigma, beta, g.C1, g.C2, tuple(L), rates, stationary, merge),
             0.1 / len(several), bonus.episodes, kind,
         )
         for sigma in several
@@ -154,7 +177,7 @@ def test_bonuses(name, greedy, stationary):
     each = estimates(several, beta, kernels.gaussian, metrics.euclidean, A, scale, theory)
     options = {
         "bandwidth": krl.schedules.Bandwidths(several), "regularization": beta, "bonus": bonus, "bonus_scale": scale,
-        "lipschitz": LIPSCHITZ, "stationary": stationary, "representatives": merge, "reward_range": (0, 1),
+        "lipschitz": rates, "stationary": stationary, "representatives": merge, "reward_range": (0, 1),
     }  # fmt: skip
     if greedy:
         agent = krl.GreedyKernelUCBVI(**options)
@@ -164,6 +187,8 @@ def test_bonuses(name, greedy, stationary):
         naive = SeveralKernelUCBVI(H, A, each, L, stationary, "episode", 0.0)
     representatives = NaiveRepresentatives(merge, metrics.euclidean)
     naive = representatives.before(naive, () if greedy else ("q_values", "values"))
+    deployed = representatives.before(SeveralDeployed(H, A, each, stationary, 0.0))
+    naive.followers.append(deployed)
     naive = ReadByGreedy(naive, metrics.euclidean, L, H) if greedy else naive
     agent.start(gym.spaces.Box(LOW, HIGH, dtype=np.float64), gym.spaces.Discrete(A), H, 0)
     for k, episode in enumerate(log.episodes):
@@ -179,6 +204,26 @@ def test_bonuses(name, greedy, stationary):
     naive.begin_episode()
     check(agent, naive, states, H)
     assert all((naive.values(states, h) < H - h - 1e-3).any() for h in range(H))
+    planned = agent.planned(DEPLOYED, "")
+    for h in range(H):
+        assert_allclose(read_q(planned, DEPLOYED, states, h), deployed.q_values(states, h), rtol=1e-9, atol=1e-9)
+    return deployed.naive, states
+
+
+@pooled_or_not
+@both
+@pytest.mark.parametrize("name", sorted(BONUSES))
+def test_bonuses(name, greedy, stationary):
+    """Each bandwidth has its own coefficients, at its share of δ; also in what is deployed."""
+    compare_bonuses(name, greedy, stationary, 0.005 if name.startswith("full") else 0.1)
+
+
+@both
+def test_what_has_the_smallest_bonus_is_deployed(greedy):
+    """With a large Lipschitz constant it is the narrow bandwidth where there are samples, else the wide one."""
+    naive, states = compare_bonuses("joint", greedy, True, 0.05, rates=(9.0, 0.1))
+    bonuses = np.array(naive.all_bonuses(states, 0))
+    assert set(np.unique(bonuses.argmin(axis=0))) == {0, 1}
 
 
 @both
