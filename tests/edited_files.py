@@ -59,6 +59,9 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "kernel-merged-steps": lambda: krl.KernelUCBVI(
         **{**KERNEL, "bonus": krl.bonuses.Simplified(0.5, 2.0)}, stationary=False
     ),
+    "kernel-several-joint": lambda: krl.KernelUCBVI(
+        bandwidth=krl.schedules.Bandwidths([0.2, 0.05]), lipschitz=2.0, bonus=JOINT, reward_range=(0, 1)
+    ),
     "greedy-exact": lambda: krl.GreedyKernelUCBVI(**EXACT, lipschitz=2.0),
     "greedy-merged": lambda: krl.GreedyKernelUCBVI(**KERNEL, lipschitz=2.0),
     "greedy-merged-steps": lambda: krl.GreedyKernelUCBVI(**KERNEL, stationary=False),

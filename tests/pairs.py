@@ -20,6 +20,7 @@ from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.local import Bandwidths, NaiveLocal
 from naive.representatives import NaiveRepresentatives
+from naive.several import SeveralDeployed, SeveralGreedyKernelUCBVI, SeveralKernelUCBVI, estimates
 from problems import BANDWIDTHS, BONUS_SCALES, REGULARIZATIONS, Log, lipschitz_options, random_log
 
 READ_OUTS = ("counts", "bonuses", "q_values", "values")
@@ -92,6 +93,7 @@ class Pair:
         most: int | None = None,
         reading: str = "nearest",
         local: tuple[float, float, str] | None = None,  # minimum, exponent and by of `krl.schedules.Local`
+        several: tuple[float, ...] = (),  # of `krl.schedules.Bandwidths`, in the place of `sigma`
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -99,8 +101,9 @@ class Pair:
         self.tolerance = tolerance(greedy, log, merge)
         self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
         nothing = -self.low / self.width
+        bandwidth = sigma if local is None else krl.schedules.Local(sigma, *local)
         public = {
-            "bandwidth": sigma if local is None else krl.schedules.Local(sigma, *local),
+            "bandwidth": krl.schedules.Bandwidths(several) if several else bandwidth,
             "regularization": beta,
             "kernel": kernel[0],
             "metric": metric[0],
@@ -125,6 +128,13 @@ class Pair:
         else:
             self.agent = krl.KernelUCBVI(**public, replan=replan)
             self.naive = NaiveKernelUCBVI(*shared, L, stationary, replan, bonus_scale, bonus, nothing)
+        if several:
+            each = estimates(several, beta, kernel[1], metric[1], A, bonus_scale, [bonus] * len(several))
+            self.deployed = SeveralDeployed(H, A, each, stationary, nothing)
+            if greedy:
+                self.naive = SeveralGreedyKernelUCBVI(H, A, each, L, stationary, nothing)
+            else:
+                self.naive = SeveralKernelUCBVI(H, A, each, L, stationary, replan, nothing)
         if merge is not None:
             representatives, blend = NaiveRepresentatives(merge, metric[1], most or np.inf), reading == "blend"
             itself = () if greedy or L is None else ("q_values", "values")

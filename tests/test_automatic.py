@@ -170,3 +170,31 @@ def test_a_file_that_cannot_be(cls, changes):
     new.stored = agent.to_store() | {"automatic": chosen(agent) | changes}
     with pytest.raises(ValueError, match="automatic"):
         new.start(limited().observation_space, limited().action_space, 8, 0)
+
+
+class Late(gym.Wrapper):
+    """Only the fifth step pays."""
+
+    def reset(self, **options):
+        self.played = 0
+        return self.env.reset(**options)
+
+    def step(self, action):
+        self.played += 1
+        state, _, *end = self.env.step(action)
+        return state, float(self.played == 5 and state[0] > 0.5), *end
+
+
+@both
+@pytest.mark.filterwarnings("ignore:stationary. rewards seem to depend:UserWarning")
+def test_a_file_where_rewards_depend_on_the_step(cls, tmp_path):
+    """Scratch arrays are made for as many representatives as there are, more than a new agent has room for."""
+    agent, env = cls(), Late(limited(widths=(1.0, 1.0), step=0.06, noise=0.2))
+    agent.fit(env, 80, seed=0, progress=False)
+    assert agent.model.settings.by_step and agent.number_of_representatives > 80
+    agent.save(tmp_path / "agent.krl")
+    again = krl.load(tmp_path / "agent.krl")
+    assert again.model.plan.rewards.shape == agent.model.plan.rewards.shape
+    for one in (agent, again):
+        one.fit(env, 3, progress=False)
+    check_equal(read(again, env), read(agent, env))

@@ -67,6 +67,9 @@ OBJECTS = {
         lambda minimum, more, exponent, by: krl.schedules.Local(minimum + more, minimum, exponent, by),
         st.floats(0.01, 1), st.floats(0, 1), st.floats(0, 3), st.sampled_from(["action", "state"]),
     ),
+    krl.schedules.Bandwidths: st.builds(
+        krl.schedules.Bandwidths, st.lists(st.floats(0.01, 1), min_size=2, max_size=4, unique=True)
+    ),
     Recursion: st.builds(Recursion, st.floats(0, 9), st.floats(0, 9)),
     user_objects.Halving: st.builds(user_objects.Halving, st.floats(0.1, 1), st.just(0.05), st.integers(1, 99)),
     user_objects.Weighted: st.builds(user_objects.Weighted, st.lists(positive, min_size=1, max_size=4).map(tuple)),

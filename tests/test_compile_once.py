@@ -113,6 +113,7 @@ def variants():
         yield lambda cls=cls: cls(horizon=4)
         yield lambda cls=cls: cls(horizon=4, reward_range=(-1, 2), metric="manhattan", max_representatives=9)
         yield lambda cls=cls: cls(**{**shared, **local})
+        yield lambda cls=cls: cls(**{**shared, **local, "bandwidth": krl.schedules.Bandwidths(np.array([1, 2, 4]))})
     yield lambda: krl.KernelUCBVI(**shared)
 
 

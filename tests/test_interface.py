@@ -24,6 +24,7 @@ MERGED = {**GREEDY, "bandwidth": 0.1, "bonus_scale": 0.02, "representatives": "a
 BOX = {"metric": krl.metrics.Lp(2, scale="box"), "bonus": krl.bonuses.Simplified(2.0, 0.5)}
 SCHEDULE = krl.schedules.Power(0.15, 0.1, 0.9)
 LOCAL = {"bandwidth": krl.schedules.Local(0.15, 0.05), "representatives": 0.1, "reading": "blend"}
+SEVERAL = {"bandwidth": krl.schedules.Bandwidths([0.15, 0.05]), "representatives": 0.1, "reading": "blend"}
 GRID = {"bins": 5, "bonus_scale": 0.01}
 HOEFFDING = {"bonus": "hoeffding", "bonus_scale": 1e-5, "total_episodes": 100}
 
@@ -52,6 +53,8 @@ AGENTS = {
     "KernelUCBVI automatic": (krl.KernelUCBVI, {}),
     "KernelUCBVI automatic and coarse": (krl.KernelUCBVI, {"max_representatives": 60, "stationary": False}),
     "KernelUCBVI local": (krl.KernelUCBVI, {**MERGED, **LOCAL, "replan": 1.3}),
+    "KernelUCBVI several": (krl.KernelUCBVI, {**MERGED, **SEVERAL}),
+    "GreedyKernelUCBVI several": (krl.GreedyKernelUCBVI, {**MERGED, **SEVERAL, "stationary": False}),
     "GreedyKernelUCBVI automatic": (krl.GreedyKernelUCBVI, {}),
     "GreedyKernelUCBVI automatic and coarse": (krl.GreedyKernelUCBVI, {"max_representatives": 60}),
     "GreedyKernelUCBVI local": (krl.GreedyKernelUCBVI, {**MERGED, **LOCAL, "stationary": False}),

@@ -441,6 +441,7 @@ def test_functions_of_this_package_need_no_trust(tmp_path):
         {"bonus": krl.bonuses.Full(0.1, 1000, "printed"), "lipschitz": (0.5, 1.0), "reward_range": (0, 1)},
         {"bonus": krl.bonuses.Joint(0.1, None, False), "lipschitz": 2.0, "reward_range": (0, 1)},
         {"bandwidth": krl.schedules.Power(0.3, 0.1, 0.5)},
+        {"bandwidth": krl.schedules.Bandwidths([0.1, 0.3])},
         {"kernel": krl.kernels.Compact()},
         {"kernel": krl.kernels.ExponentialPower(3.5)},
         *({"kernel": krl.kernels.Outside(name)} for name in krl.kernels.OUTSIDE),

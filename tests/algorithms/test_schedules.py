@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -52,8 +54,80 @@ def test_power():
         krl.schedules.Power(0.05, 0.1, 0.25)
 
 
+def test_several():
+    several = krl.schedules.Bandwidths([0.02, 0.1, 0.05])
+    assert several.sigmas == (0.1, 0.05, 0.02) and several.minimum == 0.02
+    assert several == krl.schedules.Bandwidths(np.array([0.1, 0.05, 0.02])) != krl.schedules.Bandwidths((0.1, 0.05))
+    assert repr(several) == "Bandwidths(sigmas=(0.1, 0.05, 0.02))"
+    agent = krl.GreedyKernelUCBVI(bandwidth=several, reward_range=(0, 1))
+    agent.fit(gym.make("kernelrl/TwinRooms-v0"), 2, seed=0)
+    assert agent.settings_used()["bandwidth"] == several and agent.settings_used()["representatives"] == 0.04
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], r"sigmas must be a list of at least two different bandwidths, such as .*; got \[\]"),
+        (0.1, r"sigmas must be a list of at least two .*; got 0.1"),
+        ("wide", r"sigmas must be a list of at least two .*; got 'wide'"),
+        (None, "sigmas must be a list of at least two .*; got None"),
+        (np.ones((2, 2)), "sigmas must be a list of at least two"),
+        ([0.1], r"sigmas must be a list of at least two .*; got \[0.1\]: give bandwidth=0.1 instead"),
+        ([0.1, 0.05, 0.1], r"sigmas must be a list of at least two different .*; one is twice in \[0.1, 0.05, 0.1\]"),
+        ([0.1, -0.05], "sigmas must be a finite number above 0, got -0.05"),
+        ([0.1, 0.0], "sigmas must be a finite number above 0, got 0.0"),
+        ([0.1, float("nan")], "sigmas must be a finite number above 0, got nan"),
+        ([0.1, float("inf")], "sigmas must be a finite number above 0, got inf"),
+        ([0.1, "narrow"], "sigmas must be a finite number above 0, got 'narrow'"),
+        ([0.1, [0.05]], r"sigmas must be a finite number above 0, got \[0.05\]"),
+        ([0.1, 1e-200], "sigmas must lie between 1e-100 and"),
+    ],
+)
+def test_bad_bandwidths(given, message):
+    with pytest.raises(ValueError, match="^" + message):
+        krl.schedules.Bandwidths(given)
+
+
+@pytest.mark.parametrize("agent", [krl.KernelUCBVI, krl.GreedyKernelUCBVI])
+@pytest.mark.parametrize("given", [[0.1, 0.05], (0.1, 0.05), np.array([0.1, 0.05]), []])
+def test_a_list_is_no_bandwidth(given, agent):
+    with pytest.raises(ValueError, match=r"^bandwidth: several at once are krl.schedules.Bandwidths\(\[…\]\); got"):
+        agent(bandwidth=given)
+
+
+@dataclass(frozen=True)
+class Promising(krl.bonuses.Bonus):
+    promises = True
+
+
+@pytest.mark.parametrize("agent", [krl.KernelUCBVI, krl.GreedyKernelUCBVI])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"representatives": None},
+            "is for representative states, but representatives is None; give representatives=0",
+        ),
+        (
+            {"bonus": Promising()},
+            "must hold for all of them together, which Promising cannot say; use krl.bonuses.Joint",
+        ),
+    ],
+)
+def test_several_are_refused(options, message, agent):
+    more = {"lipschitz": 1.0, "reward_range": (0, 1)}
+    with pytest.raises(ValueError, match=r"^bandwidth: .*" + message):
+        agent(bandwidth=krl.schedules.Bandwidths([0.1, 0.05]), **more, **options)
+
+
+def test_bonuses_with_guarantees_name_what_they_take():
+    with pytest.raises(ValueError, match=r"do not depend on the data; give a number, or several as krl.schedules.Band"):
+        krl.KernelUCBVI(bonus="joint", lipschitz=1.0, reward_range=(0, 1))
+
+
 def test_the_default_merge_distance():
-    for bandwidth, merge in ((0.03, 0.06), (krl.schedules.Power(0.05, 0.02, 0.25), 0.04)):
+    several = krl.schedules.Bandwidths([0.1, 0.02])
+    for bandwidth, merge in ((0.03, 0.06), (krl.schedules.Power(0.05, 0.02, 0.25), 0.04), (several, 0.04)):
         agent = krl.KernelUCBVI(bandwidth=bandwidth)
         agent.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2), 3, 0)
         assert agent.model.store.reps.merge == merge

@@ -48,10 +48,16 @@ def rho(metric):
     return lambda x, y: np.linalg.norm(x[:, None] - y[None], ord=ORDERS[metric], axis=2)
 
 
+def one_scale(settings):
+    """What the lists have of one bandwidth."""
+    return np.array([[settings.inverse_sigma2], [settings.reach]])
+
+
 def fill(settings, states, merge, limit=10**9, cone_reach=0.0, bounded=True, columns=0):
     """A set made of `states` in turn, and the representative of each; `columns` of local weights."""
     low, high = np.zeros(states.shape[1]), np.ones(states.shape[1])
-    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, columns, capacity=2)  # it will grow
+    scales = one_scale(settings)  # and the set will grow
+    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, scales, columns, capacity=2)
     found = []
     for x in states:
         if not representative_room(reps, 1):
@@ -188,11 +194,11 @@ def test_groups(case, columns):
         dense[u, near.index[start : start + n]] = near.amount[start : start + n, 0]
     capacity = reps.following.size
     groups = new_groups(capacity, columns)
-    assert not group_room(groups, near, U, 1)
-    groups = grow_groups(groups, capacity, near, U, 1)
-    assert group_room(groups, near, U, 1)
+    assert not group_room(groups, near, U, 1, 1)
+    groups = grow_groups(groups, capacity, near, U, 1, 1)
+    assert group_room(groups, near, U, 1, 1)
     for _ in range(2):  # the second time there is nothing to do
-        renew_groups(groups, near, U, settings.inverse_sigma2)
+        renew_groups(groups, near, U, settings.inverse_sigma2, 1)
         number = groups.number[0]
         members = groups.member[:number]
         assert sorted(members[members >= 0]) == list(range(U))

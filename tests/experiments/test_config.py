@@ -168,6 +168,8 @@ def test_objects_from_tables():
     assert agent(bandwidth=0.1, lipschitz="none").lipschitz is None
     power = {"name": "power", "start": 0.05, "minimum": 0.012, "exponent": 0.25}
     assert agent(bandwidth=power, representatives=0.02).bandwidth == krl.schedules.Power(0.05, 0.012, 0.25)
+    several = {"name": "bandwidths", "sigmas": [0.02, 0.1]}
+    assert agent(bandwidth=several, representatives=0.02).bandwidth == krl.schedules.Bandwidths([0.1, 0.02])
     assert agent(bandwidth=0.1, reward_range=[-1, 2]).reward_range == (-1, 2)
 
 

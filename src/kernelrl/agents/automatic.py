@@ -52,7 +52,7 @@ class Smoothing(NamedTuple):
     """The metric, bandwidths and merge distance in use."""
 
     metric: Any
-    start: float  # σ, or σ_0 of local bandwidths
+    start: float  # σ, the widest of several, or σ_0 of local bandwidths
     least: float  # σ_min of local bandwidths
     exponent: float
     by_state: bool
@@ -63,6 +63,7 @@ class Smoothing(NamedTuple):
     step_scale: float = 0.0  # of the step as a coordinate; 0: it is none
     by_step: bool = False  # whether rewards depend on the step
     chosen: bool = False  # whether the merge distance is the agent's choice
+    several: tuple[float, ...] = ()  # bandwidths that are used at once, the widest first
 
 
 def next_renewal(k: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.bonuses.problem import BonusProblem
-from kernelrl.bonuses.smoothed import bonus_object
+from kernelrl.bonuses.smoothed import BONUSES, bonus_object
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.planning.interface import Planned
@@ -30,6 +31,7 @@ __all__ = [
     "check_bonus",
     "check_certificate",
     "check_order",
+    "check_several",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -58,6 +60,15 @@ def check_bonus(bonus: Any, kernel: str | Kernel, metric: Any, lipschitz: Any) -
         raise ValueError(
             f"metric: the bonus {name} needs to know by how much Q* may differ between states that the map makes one; "
             "give krl.metrics.Folded(map, metric, defect=…), where 0 is your promise that they are worth the same"
+        )
+
+
+def check_several(bonus: Any, bandwidths: Any) -> None:
+    """Raise ValueError for a bonus of a user's own that promises something, with several bandwidths."""
+    if bonus.promises and type(bonus) not in BONUSES.values():
+        raise ValueError(
+            f"bandwidth: with {bandwidths} a bonus that promises something must hold for all of them together, which "
+            f"{type(bonus).__name__} cannot say; use krl.bonuses.Joint or Full, or give one bandwidth"
         )
 
 
@@ -98,15 +109,18 @@ class TheoryProblem(BonusProblem):
 
     def full_table(self, delta: float, episodes: int | None, reward_term: str) -> Floats:
         """The coefficients of the full bonus."""
-        table: Floats = full_table(self._problem("Full"), delta, episodes, reward_term)
-        return table
+        return self._side_by_side("Full", delta, lambda p, share: full_table(p, share, episodes, reward_term))
 
     def joint_table(self, delta: float, episodes: int | None, self_normalised: bool) -> Floats:
         """The coefficients of the joint bonus."""
-        table: Floats = joint_table(self._problem("Joint"), delta, episodes, self_normalised)
-        return table
+        return self._side_by_side("Joint", delta, lambda p, share: joint_table(p, share, episodes, self_normalised))
 
-    def _problem(self, name: str) -> Problem:
+    def _side_by_side(self, name: str, delta: float, table: Callable[[Problem, float], Floats]) -> Floats:
+        """The tables of all bandwidths, each at its share of δ, so that they hold together with probability 1-δ."""
+        sigmas = self.bandwidths or (self.sigma,)
+        return np.concatenate([table(self._problem(name, sigma), delta / len(sigmas)) for sigma in sigmas], axis=1)
+
+    def _problem(self, name: str, sigma: float) -> Problem:
         widths, g, metric = self.box[1] - self.box[0], self.kernel, self.metric
         if not np.isfinite(widths).all():
             raise ValueError(
@@ -114,7 +128,7 @@ class TheoryProblem(BonusProblem):
                 "environment so that its states are, or use the bonus Simplified"
             )
         return Problem(
-            self.horizon, self.actions, tuple(widths.tolist()), self.sigma, self.beta, g.C1, g.C2,
+            self.horizon, self.actions, tuple(widths.tolist()), sigma, self.beta, g.C1, g.C2,
             tuple(self.lipschitz.tolist()), self.rates, self.stationary, self.merge, norm_of(metric),
             (metric.defect or 0.0) / self.width if isinstance(metric, Folded) else 0.0,
         )  # fmt: skip

@@ -117,7 +117,8 @@ class AtRepresentatives:
         """The store and the plan before any data."""
         limit, bounded = smoothing.limit or np.iinfo(np.int64).max, smoothing.metric.bounded
         store = new_merged(
-            settings, *box, smoothing.merge, limit, reach_of_cones(settings), bounded, self.moments, smoothing.local
+            settings, *box, smoothing.merge, limit, reach_of_cones(settings), bounded, self.moments,
+            scales_of(settings, smoothing), smoothing.local,
         )  # fmt: skip
         return store, self.new_plan(settings, store)
 
@@ -161,7 +162,8 @@ class AtRepresentatives:
             number_counted, stayed = int(store.clock[COUNTED]), int(store.clock[STAYED])
             advice.of_standing_still(number_counted, stayed, smoothing.merge, smoothing.chosen)
         if not smoothing.local and number >= FEW and advice.is_time_for("bandwidth", samples):
-            start, degree = store.reps.weights.span[:2, :number]
+            each = store.reps.scales.shape[1]
+            start, degree = store.reps.weights.span[:2, : number * each : each]  # of the widest bandwidth
             total = sum(float(store.reps.weights.amount[i : i + n].sum()) for i, n in zip(start, degree, strict=True))
             advice.of_bandwidth((total - number) / (number * (number - 1)), smoothing.start)
 
@@ -178,6 +180,14 @@ def with_room(model: Any) -> Any:
     while not verbs.has_room(model):
         model = verbs.grow(model)
     return model
+
+
+def scales_of(settings: Settings, smoothing: Smoothing) -> Floats:
+    """(2, M): 1/σ² and the reach of each bandwidth."""
+    if not smoothing.several:
+        return np.array([[settings.inverse_sigma2], [settings.reach]])
+    sigmas = np.array(smoothing.several)
+    return np.array([1.0 / sigmas**2, settings.reach / smoothing.start * sigmas])
 
 
 def reach_of_cones(settings: Settings) -> float:

@@ -26,10 +26,11 @@ from kernelrl.agents.deploying import deployed_plan, displaces
 from kernelrl.agents.guarantees import (
     TheoryProblem,
     check_bonus,
+    check_several,
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
-from kernelrl.agents.schedules import Local
+from kernelrl.agents.schedules import Bandwidths, Local
 from kernelrl.agents.spaces import Spaces
 from kernelrl.bonuses.interface import before_data, with_data_of
 from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
@@ -71,8 +72,9 @@ class KernelAgent(CertifiedAgent, abstract=True):
         max_representatives: int | None, reward_range: tuple[float, float] | str, reading: str,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
-        is_schedule = isinstance(bandwidth, Local) or (callable(bandwidth) and not isinstance(bandwidth, Kernel))
-        self.bandwidth = bandwidth if is_auto(bandwidth) or is_schedule else check_bandwidth(bandwidth)
+        is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)
+        is_object = is_auto(bandwidth) or is_schedule or isinstance(bandwidth, Local | Bandwidths)
+        self.bandwidth = bandwidth if is_object else check_given_bandwidth(bandwidth)
         self.regularization = positive("regularization", regularization, least=1e-100, most=1e100)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.kernel = kernel
@@ -109,11 +111,13 @@ class KernelAgent(CertifiedAgent, abstract=True):
                 'reading, or lipschitz for reading="blend"'
             )
         check_bonus(self.bonus_in_use, self.kernel, Lp() if is_auto(self.metric) else self.metric, self.lipschitz)
+        if isinstance(self.bandwidth, Bandwidths):
+            check_several(self.bonus_in_use, self.bandwidth)
         if self.bonus_in_use.promises:
             if is_auto(self.bandwidth) or isinstance(self.bandwidth, Local):
                 raise ValueError(
-                    f"bandwidth: the bonus {self.bonus} holds for one bandwidth that does not depend on the data; give "
-                    "bandwidth=…"
+                    f"bandwidth: the bonus {self.bonus} holds for bandwidths that do not depend on the data; give a "
+                    "number, or several as krl.schedules.Bandwidths([…])"
                 )
             if self.max_representatives is not None:
                 raise ValueError(
@@ -144,6 +148,11 @@ class KernelAgent(CertifiedAgent, abstract=True):
                 f"bandwidth: {self.bandwidth} gives representative states their own bandwidths, but representatives is "
                 "None; give a number, or krl.schedules.Power"
             )
+        if isinstance(self.bandwidth, Bandwidths):
+            raise ValueError(
+                f"bandwidth: {self.bandwidth} is for representative states, but representatives is None; give "
+                "representatives=0, which merges equal states only and has the same values, or one bandwidth"
+            )
 
     def keeps_promises(self) -> bool:
         """Whether the bonus has a guarantee."""
@@ -172,12 +181,16 @@ class KernelAgent(CertifiedAgent, abstract=True):
             return self._automatic.smoothing(d)
         bandwidth, metric = self.bandwidth, Lp() if is_auto(self.metric) else self.metric
         merge = merge_distance(self.representatives, bandwidth)
+        several = bandwidth.sigmas if isinstance(bandwidth, Bandwidths) else ()
         if isinstance(bandwidth, Local):
             start, least, by_state = bandwidth.start, bandwidth.minimum, bandwidth.by == "state"
             exponent, local = bandwidth.exponent, True
         else:
-            start, least, exponent, by_state, local = self._sigma, self._sigma, 0.0, False, False
-        return Smoothing(metric, start, least, exponent, by_state, local, merge, self.max_representatives)
+            start = several[0] if several else self._sigma
+            least, exponent, by_state, local = start, 0.0, False, False
+        return Smoothing(
+            metric, start, least, exponent, by_state, local, merge, self.max_representatives, several=several
+        )
 
     def _settings(self, low: Floats, high: Floats, actions: int, horizon: int) -> Settings:
         smoothing, kernel, lipschitz = self.smoothing(low.size), resolve_kernel(self.kernel), self._mapped_lipschitz()
@@ -187,7 +200,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         problem = TheoryProblem(
             horizon, actions, self.regularization, sigma, self.stationary, constants,
             lipschitz if isinstance(lipschitz, tuple) else None, smoothing.merge or 0.0, kernel, metric,
-            self.rewards.width, embedded_box(space, low, high),
+            self.rewards.width, embedded_box(space, low, high), smoothing.several,
         )  # fmt: skip
         form, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
         if self.model is None:
@@ -247,9 +260,11 @@ class KernelAgent(CertifiedAgent, abstract=True):
         return own | chosen | self._keeping.to_store()
 
     def _bandwidth_of(self, k: int) -> float:
-        """σ_k, where there is one bandwidth for all states; else 1."""
+        """σ_k, or the widest of several bandwidths for all states; else 1."""
         if is_auto(self.bandwidth) or isinstance(self.bandwidth, Local):
             return 1.0
+        if isinstance(self.bandwidth, Bandwidths):
+            return self.bandwidth.sigmas[0]
         return check_bandwidth(self.bandwidth(k)) if callable(self.bandwidth) else float(self.bandwidth)
 
     def before_episodes(self, count: int) -> int:
@@ -368,7 +383,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if smoothing.local:
             by = "state" if smoothing.by_state else "action"
             bandwidth = Local(smoothing.start, smoothing.least, smoothing.exponent, by)
-        elif callable(self.bandwidth):
+        elif callable(self.bandwidth) or smoothing.several:
             bandwidth = self.bandwidth
         reading = READING[self.model.settings.reading]
         return used | {
@@ -418,6 +433,13 @@ def check_bandwidth(bandwidth: Any) -> float:
     return positive("bandwidth", bandwidth, least=1e-100, most=1e100)
 
 
+def check_given_bandwidth(bandwidth: Any) -> float:
+    """The argument `bandwidth` as a float, or an error that also says how several are given."""
+    if isinstance(bandwidth, list | tuple) or (isinstance(bandwidth, np.ndarray) and bandwidth.ndim > 0):
+        raise ValueError(f"bandwidth: several at once are krl.schedules.Bandwidths([…]); got {bandwidth!r}")
+    return check_bandwidth(bandwidth)
+
+
 def check_merge_distance(representatives: Any, bandwidth: Any) -> float | str | None:
     """The argument `representatives` in its one form, or an error that names it."""
     if representatives is None:
@@ -433,7 +455,7 @@ def check_merge_distance(representatives: Any, bandwidth: Any) -> float | str | 
 
 
 def merge_distance(representatives: float | str | None, bandwidth: Any) -> float | None:
-    """The merge distance; "auto" is twice the bandwidth, or twice the minimum of a schedule."""
+    """The merge distance; "auto" is twice the bandwidth, or twice the smallest of a schedule or of several."""
     if not isinstance(representatives, str):
         return representatives
     return 2.0 * float(getattr(bandwidth, "minimum", bandwidth))

@@ -123,7 +123,11 @@ PACKAGE: dict[str, dict[str, type[Any]]] = {
     "kernel": kernels.CLASSES,
     "metric": metrics.CLASSES,
     "bonus": bonuses.BONUSES,
-    "bandwidth": {"power": schedules.Power, "local": schedules.Local},
+    "bandwidth": {
+        "power": schedules.Power,
+        "local": schedules.Local,
+        "bandwidths": schedules.Bandwidths,
+    },
     "lipschitz": {"recursion": Recursion},
 }
 for _kind, _classes in PACKAGE.items():

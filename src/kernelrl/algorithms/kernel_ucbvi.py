@@ -6,6 +6,7 @@ Backwards in h, with V_H = 0,
     Q_h(x, a)  = min_s [Q̃_h(x_s, a_s) + L_h·ρ(x, x_s)]             or, without interpolation, Q̃_h(x, a) itself
     V_h(x)     = min(R_h, max_a Q_h(x, a))
 
+where with several bandwidths at once Q̃_h is the smallest of theirs,
 on representative states (`planning/smoothed.py`; paper, section 6) or on all samples (`planning/incremental.py`). The
 action maximises Q_h; read-outs are those of the last plan.
 """
@@ -118,7 +119,8 @@ class KernelUCBVI(KernelAgent):
 
     Args:
         bandwidth: σ, in the units of the metric; or a schedule (`krl.schedules`), or any function of the episode;
-            "auto" chooses it from the data that are seen, with the metric's scale and the merge distance.
+            or several at once, `krl.schedules.Bandwidths([σ_1, …])`, of whose upper bounds the lowest counts; "auto"
+            chooses it from the data that are seen, with the metric's scale and the merge distance.
         regularization: β, added to every count.
         horizon: number of steps of an episode; None takes the environment's time limit.
         kernel: name or object of `krl.kernels`.
@@ -132,7 +134,7 @@ class KernelUCBVI(KernelAgent):
             of the episode rounded up to the next 2^j - 1.
         stationary: pool the data of all steps.
         representatives: merge distance of states; None keeps every sample (exact); "auto" is chosen with the
-            bandwidth, or twice a bandwidth that is given.
+            bandwidth, or twice a bandwidth that is given, or twice the narrowest of several.
         max_representatives: the largest number of representatives; further states are merged into the nearest one at
             any distance.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.

@@ -5,6 +5,7 @@ that `needs_moments`, of Σwρ and Σw² (0 where they are not kept):
 
     value        B_h: what is added to r̂ + P̂V to be optimistic
     lower_value  B'_h: what is subtracted for a lower bound; B_h unless said otherwise
+    own_value    B_h of the j-th of several bandwidths, and own_lower_value B'_h; the same for all unless said otherwise
     add_values   r̂ + P̂V + B_h at many pairs at once
     count        a sample has come
 
@@ -20,7 +21,8 @@ machine code made for one serves them all. A bonus of a user's own is a class of
     SELF_NORMALISED   the same with √(β+Σw²) for √C
 
 The coefficients c of the last three depend on the number of samples through its epoch, ⌊log2(1+n)⌋:
-`kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. B' lacks the term c2/C,
+`kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. Each of several bandwidths
+has a table of its own, side by side. B' lacks the term c2/C,
 since estimates are shrunk towards 0.
 """
 
@@ -45,6 +47,8 @@ __all__ = [
     "count",
     "lower_value",
     "new_coded",
+    "own_lower_value",
+    "own_value",
     "value",
     "with_data_of",
 ]
@@ -62,6 +66,18 @@ def value(bonus: Any, h: int, C: float, D: float, W2: float) -> Any:
 def lower_value(bonus: Any, h: int, C: float, D: float, W2: float) -> Any:
     """B'_h."""
     return value(bonus, h, C, D, W2)
+
+
+@generic
+def own_value(bonus: Any, j: int, h: int, C: float, D: float, W2: float) -> Any:
+    """B_h of an estimate with the j-th of several bandwidths."""
+    return value(bonus, h, C, D, W2)
+
+
+@generic
+def own_lower_value(bonus: Any, j: int, h: int, C: float, D: float, W2: float) -> Any:
+    """B'_h of an estimate with the j-th of several bandwidths."""
+    return lower_value(bonus, h, C, D, W2)
 
 
 @generic
@@ -84,7 +100,7 @@ def add_each_value(bonus: Any, h: int, T: Any, C: Any, moments: Any, Q: Any, U: 
 def add_values(bonus: Any, h: int, T: Any, C: Any, inverse: Any, moments: Any, Q: Any, U: int) -> Any:
     """Q = T/C + B_h in the first `U` rows of (U, columns); `inverse` (2, U, columns) is 1/C and 1/√C.
 
-    `moments` (2, U, columns) has Σwρ and Σw², or no rows.
+    `moments` (2, U, columns) has Σwρ and Σw², or no rows. With several bandwidths they take turns in the rows.
     """
     add_each_value(bonus, h, T, C, moments, Q, U)
 
@@ -100,7 +116,8 @@ class CodedBonus(NamedTuple):
     horizon: int  # H
     stationary: bool
     lipschitz: np.ndarray  # (H,) L_h
-    table: np.ndarray  # (epochs, H, 3) coefficients, or nothing
+    bandwidths: int  # M: how many the table is for
+    table: np.ndarray  # (epochs, M·H, 3) coefficients, or nothing
     # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
     progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
 
@@ -119,7 +136,7 @@ def new_coded(code, scale, problem, root=0.0, count=0.0, table=None):
     progress = np.zeros((2, problem.horizon), np.int64)
     return CodedBonus(
         code, float(scale), float(root), float(count), float(problem.beta), problem.horizon, bool(problem.stationary),
-        problem.lipschitz, table, progress,
+        problem.lipschitz, max(1, table.shape[1] // problem.horizon), table, progress,
     )  # fmt: skip
 
 
@@ -131,24 +148,34 @@ def factors(bonus, h):
 
 @value.implement(CodedBonus)
 def coded_value(bonus, h, C, D, W2):
-    if bonus.code == SIMPLIFIED:
-        by_root, by_count = factors(bonus, h)
-        return by_root / math.sqrt(C) + by_count / C
-    j, table = bonus.progress[EPOCH, h], bonus.table
-    if bonus.code == FULL:
-        return bonus.scale * (table[j, h, 0] + (table[j, h, 1] * math.sqrt(C) + table[j, h, 2]) / C)
-    return lower_value(bonus, h, C, D, W2) + bonus.scale * table[j, h, 2] / C
+    return own_value(bonus, 0, h, C, D, W2)
 
 
 @lower_value.implement(CodedBonus)
 def coded_lower_value(bonus, h, C, D, W2):
+    return own_lower_value(bonus, 0, h, C, D, W2)
+
+
+@own_value.implement(CodedBonus)
+def coded_own_value(bonus, j, h, C, D, W2):
+    if bonus.code == SIMPLIFIED:
+        by_root, by_count = factors(bonus, h)
+        return by_root / math.sqrt(C) + by_count / C
+    c = bonus.table[bonus.progress[EPOCH, h], j * bonus.horizon + h]
+    if bonus.code == FULL:
+        return bonus.scale * (c[0] + (c[1] * math.sqrt(C) + c[2]) / C)
+    return own_lower_value(bonus, j, h, C, D, W2) + bonus.scale * c[2] / C
+
+
+@own_lower_value.implement(CodedBonus)
+def coded_own_lower_value(bonus, j, h, C, D, W2):
     if bonus.code == SIMPLIFIED:
         by_root, _ = factors(bonus, h)
         return by_root / math.sqrt(C)
-    j, table = bonus.progress[EPOCH, h], bonus.table
+    c = bonus.table[bonus.progress[EPOCH, h], j * bonus.horizon + h]
     root = math.sqrt(bonus.beta + W2) if bonus.code == SELF_NORMALISED else math.sqrt(C)
     bias = 0.0 if bonus.code == FULL else bonus.lipschitz[h] * D  # the full bonus has it in the table
-    return bonus.scale * (table[j, h, 0] + (table[j, h, 1] * root + bias) / C)
+    return bonus.scale * (c[0] + (c[1] * root + bias) / C)
 
 
 @inner(fastmath=SUMS | {"contract"})
@@ -165,7 +192,14 @@ def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
         n, columns = Q.size, Q.shape[1]
         add_simplified(T.reshape(n), inverse.reshape((2, n)), by_root, by_count, Q.reshape(n), U * columns)
         return
-    add_each_value(bonus, h, T, C, moments, Q, U)
+    if bonus.bandwidths == 1:
+        add_each_value(bonus, h, T, C, moments, Q, U)
+        return
+    kept = moments.shape[0] > 0
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
+            Q[u, c] = T[u, c] / C[u, c] + own_value(bonus, u % bonus.bandwidths, h, C[u, c], D, W2)
 
 
 @count.implement(CodedBonus)

@@ -24,7 +24,7 @@ class BonusProblem:
     beta: float
     """The agent's `regularization` β: a pair without samples has the count C = β."""
     sigma: float
-    """The bandwidth in use."""
+    """The bandwidth in use; the widest of several."""
     stationary: bool
     """Whether all steps share their data: one pool of samples, not one per step."""
     lipschitz: Floats
@@ -39,9 +39,14 @@ class BonusProblem:
     """The width of the range of rewards, in the environment's units."""
     box: tuple[Floats, Floats]
     """The lowest and the highest embedded state, each (d,)."""
+    bandwidths: tuple[float, ...] = ()
+    """Several bandwidths at once, the widest first; nothing where there is one."""
 
     def full_table(self, delta: float, episodes: int | None, reward_term: str) -> Floats:
-        """The coefficients of the full bonus (see `kernelrl.theory.bonuses`)."""
+        """The coefficients of the full bonus (see `kernelrl.theory.bonuses`).
+
+        M bandwidths at once have a table each, at δ/M and side by side.
+        """
         raise NotImplementedError
 
     def joint_table(self, delta: float, episodes: int | None, self_normalised: bool) -> Floats:

@@ -9,12 +9,16 @@ or, where each representative and action has a bandwidth of its own (`krl.schedu
 
     w(u, a, v) = g(ρ(u, v)/σ(u, a))   if ρ(u, v) ≤ CUT·σ(u, a), else 0
 
-(of a new representative, and of all when bandwidths are renewed, only the NEIGHBOURS nearest have a weight; later ones
-join the list as long as it has fewer than LONGEST: the others are many in high dimensions and add little),
+or, with several bandwidths at once (`krl.schedules.Bandwidths`), one list for each of them: list e = u·M + j belongs to
+the representative u and the j-th of M bandwidths, the widest first. Where there is one, e = u.
 
-and, where values are interpolated, those within reach of a cone, with their distances. A list of neighbours is a piece
-of one long array; when it is full it moves to a piece twice as long. Memory is linear in representatives × neighbours.
-Representatives are found through a grid of cells at least m wide on at most two axes.
+Of local weights, when a representative is new and when bandwidths are renewed, there are only those of the NEIGHBOURS
+nearest; later ones join the list as long as it has fewer than LONGEST: the others are many in high dimensions and add
+little.
+
+Where values are interpolated, other lists hold the representatives within reach of a cone, with their distances. A list
+of neighbours is a piece of one long array; when it is full it moves to a piece twice as long. Memory is linear in
+representatives × neighbours. Representatives are found through a grid of cells at least m wide on at most two axes.
 """
 
 import math
@@ -35,6 +39,8 @@ __all__ = [
     "FAR",
     "KNOWN",
     "LIVE",
+    "REACH",
+    "SCALE",
     "START",
     "Near",
     "Representatives",
@@ -44,6 +50,7 @@ __all__ = [
     "gather",
     "grow_representatives",
     "list_of",
+    "lists_each",
     "local_weight",
     "nearest",
     "new_representatives",
@@ -57,6 +64,7 @@ __all__ = [
 START, DEGREE, SPACE = range(3)  # of `span`
 TAKEN, LIVE = range(2)  # of `used`
 KNOWN, FAR = range(2)  # of `number`
+SCALE, REACH = range(2)  # of `scales`
 CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
 NEIGHBOURS = 150  # with local bandwidths, only so many of the nearest representatives have a weight
 LONGEST = 256  # nor does a list of neighbours with local weights become longer
@@ -68,7 +76,7 @@ class Near(NamedTuple):
     """Lists of neighbours."""
 
     # START of a list, DEGREE: its number of entries, SPACE: room for entries
-    span: Annotated[np.ndarray, Rows(*[Field("U?", most="entries", fill=0)] * 3)]
+    span: Annotated[np.ndarray, Rows(*[Field("any", most="entries")] * 3)]
     index: Annotated[np.ndarray, Field("entries", np.uint32, index="U", fill=0)]
     # weight, or weights by action, or distance
     amount: Annotated[np.ndarray, Field("entries each", least=0, fill=0)]
@@ -109,6 +117,8 @@ class Representatives(NamedTuple):
     head: Annotated[np.ndarray, Field("cells", np.int64, index="U", none=True)]  # first one of a cell, or -1
     following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
     points: Annotated[np.ndarray, Field("U d 1")]  # embedded states
+    # SCALE: 1/σ² of each bandwidth, the widest first; REACH: beyond it a weight cannot change a count in doubles
+    scales: Annotated[np.ndarray, Field("2 Layers", least=0, infinite=True)]
     # 1/σ(u, a)² where bandwidths are local, else no columns
     local: Annotated[np.ndarray, Field("U own", least=0)]
     # KNOWN: how many representatives there are; FAR: how many states were merged from farther away, at the limit
@@ -125,10 +135,16 @@ class Representatives(NamedTuple):
 
 @checks(Representatives)
 def check_representatives(where, reps):
-    """Each representative is in the list of one cell."""
+    """Each representative is in the list of one cell, and has its lists of neighbours."""
     check_grid(where, reps.grid, reps.points.shape[1], reps.head.size)
     check_lists(f"{where}following", reps.head, reps.following[: reps.number[KNOWN]])
     require((reps.weights.amount <= 1.0).all(), f"{where}weights.amount", "a weight is above 1")
+    capacity, number, each = reps.following.size, int(reps.number[KNOWN]), reps.scales.shape[1]
+    for name, near, of_one in (("weights", reps.weights, each), ("cones", reps.cones, 1 if reps.cone_reach > 0 else 0)):
+        there, wanted = near.span.shape[1], capacity * of_one
+        require(there == wanted, f"{where}{name}.span", f"there are {there} lists, not {wanted}")
+        unused = not near.span[:, number * of_one :].any()
+        require(unused, f"{where}{name}.span", "a list of no representative is not empty")
 
 
 def new_near(capacity, entries, each=1):
@@ -137,43 +153,49 @@ def new_near(capacity, entries, each=1):
     return Near(np.zeros((3, capacity), np.int64), index, np.zeros((entries, each)), np.zeros(2, np.int64))
 
 
-def new_representatives(low, high, merge, limit, cone_reach, bounded, own=0, capacity=64):
+def new_representatives(low, high, merge, limit, cone_reach, bounded, scales, own=0, capacity=64):
     """An empty set, for embeddings in the box [low, high] (d,); `bounded` says whether a grid is possible.
 
-    `own` is the number of columns of local bandwidths, or 0.
+    `scales` (2, M) has 1/σ² and the reach of each bandwidth; `own` is the number of columns of local ones, or 0.
     """
     grid = new_grid(low, high, merge if bounded else math.inf)
     return Representatives(
         float(merge), int(limit), float(cone_reach), grid, np.full(int(grid[CELLS].prod()), -1, np.int64),
-        np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), np.zeros((capacity, own)),
-        np.zeros(2, np.int64), new_near(capacity, LEAST, max(1, own)),
+        np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), scales, np.zeros((capacity, own)),
+        np.zeros(2, np.int64), new_near(capacity * scales.shape[1], LEAST, max(1, own)),
         new_near(capacity if cone_reach > 0 else 0, LEAST), np.full(len(low) + 2, -1.0), np.zeros(1),
         np.zeros(len(low)), np.zeros(capacity, np.int64), np.zeros(capacity),
     )  # fmt: skip
 
 
+@inner
+def lists_each(reps):
+    """M: how many lists of weights a representative has, one for each bandwidth."""
+    return reps.scales.shape[1]
+
+
 @compiled
-def entries_for(near, number, coming):
-    """How many entries the lists may need when `coming` representatives join `number` others.
+def entries_for(near, number, coming, each):
+    """How many entries the lists may need when `coming` representatives, with `each` lists, join `number` others.
 
     A list of n entries with space c then has at most n + coming entries. Until then it moves to pieces of twice, four
     times … its space, in all less than 4·(c + coming) + 2·LEAST. A new list may have to hold all representatives. Lists
     with local weights take less than 2·LONGEST in all.
     """
-    old = 4 * near.used[LIVE] + number * (4 * coming + 2 * LEAST)
-    needed = old + coming * (4 * (number + coming) + 2 * LEAST)
+    old = 4 * near.used[LIVE] + each * number * (4 * coming + 2 * LEAST)
+    needed = old + each * coming * (4 * (number + coming) + 2 * LEAST)
     if near.amount.shape[1] == 1:
         return needed
     return min(needed, 2 * LONGEST * (number + coming) - near.used[TAKEN])
 
 
-def grow_near(near, capacity, number, coming):
-    """The same lists for `capacity` representatives, with room for `coming` more."""
-    entries, needed = near.index.size, int(near.used[TAKEN]) + entries_for(near, number, coming)
+def grow_near(near, capacity, number, coming, each):
+    """The same lists, `each` for one of `capacity` representatives, with room for `coming` more."""
+    entries, needed = near.index.size, int(near.used[TAKEN]) + entries_for(near, number, coming, each)
     if needed > entries:
         entries = more(needed)
     return near._replace(
-        span=lengthen(near.span, capacity, 1),
+        span=lengthen(near.span, capacity * each, 1),
         index=lengthen(near.index, entries, 0),
         amount=lengthen(near.amount, entries, 0),
     )
@@ -181,32 +203,32 @@ def grow_near(near, capacity, number, coming):
 
 def grow_representatives(reps, coming):
     """The same set with room for `coming` more."""
-    capacity = reps.following.size
-    if reps.number[KNOWN] + coming > capacity:
-        capacity = more(max(capacity, int(reps.number[KNOWN]) + coming))
+    capacity, number = reps.following.size, int(reps.number[KNOWN])
+    if number + coming > capacity:
+        capacity = more(max(capacity, number + coming))
     return reps._replace(
         following=lengthen(reps.following, capacity, 0, -1),
         points=lengthen(reps.points, capacity, 0),
         local=lengthen(reps.local, capacity, 0),
         around=lengthen(reps.around, capacity, 0),
         share=lengthen(reps.share, capacity, 0),
-        weights=grow_near(reps.weights, capacity, int(reps.number[KNOWN]), coming),
-        cones=grow_near(reps.cones, capacity, int(reps.number[KNOWN]), coming) if reps.cone_reach > 0 else reps.cones,
+        weights=grow_near(reps.weights, capacity, number, coming, reps.scales.shape[1]),
+        cones=grow_near(reps.cones, capacity, number, coming, 1) if reps.cone_reach > 0 else reps.cones,
     )
 
 
 @inner
-def near_room(near, number, coming):
-    """Whether `coming` more representatives fit into the lists."""
-    return near.index.size - near.used[TAKEN] >= entries_for(near, number, coming)
+def near_room(near, number, coming, each):
+    """Whether `coming` more representatives, with `each` lists, fit."""
+    return near.index.size - near.used[TAKEN] >= entries_for(near, number, coming, each)
 
 
 @compiled
 def representative_room(reps, coming):
     """Whether `coming` more representatives fit."""
     number = reps.number[KNOWN]
-    fits = reps.following.size - number >= coming and near_room(reps.weights, number, coming)
-    return fits and (reps.cone_reach <= 0.0 or near_room(reps.cones, number, coming))
+    fits = reps.following.size - number >= coming and near_room(reps.weights, number, coming, lists_each(reps))
+    return fits and (reps.cone_reach <= 0.0 or near_room(reps.cones, number, coming, 1))
 
 
 @inner
@@ -292,14 +314,14 @@ def find_or_add(reps, settings, u):
 
 
 @inner
-def list_of(near, u):
-    """The first entry of the list of `u`, and the end after its last."""
-    return near.span[START, u], near.span[START, u] + near.span[DEGREE, u]
+def list_of(near, e):
+    """The first entry of list `e`, and the end after its last."""
+    return near.span[START, e], near.span[START, e] + near.span[DEGREE, e]
 
 
 @inner
 def append_neighbour(near, u, v):
-    """Add `v` to the list of `u`; return its entry, in which the caller writes the amount."""
+    """Add `v` to list `u`; return its entry, in which the caller writes the amount."""
     start, degree, space = near.span[START, u], near.span[DEGREE, u], near.span[SPACE, u]
     if degree == space:
         near.span[START, u] = near.used[TAKEN]
@@ -321,8 +343,11 @@ def add_weight(reps, settings, u, v, square):
     """Add `v`, at the squared distance `square`, to the neighbours of `u`, unless it has no weight there."""
     near, actions = reps.weights, settings.actions
     if reps.local.shape[1] == 0:
-        if square <= settings.reach * settings.reach:
-            near.amount[append_neighbour(near, u, v), 0] = weight(settings.kernel, square * settings.inverse_sigma2)
+        scales, M = reps.scales, lists_each(reps)
+        for j in range(M):
+            if square <= scales[REACH, j] * scales[REACH, j]:
+                w = weight(settings.kernel, square * scales[SCALE, j])
+                near.amount[append_neighbour(near, u * M + j, v), 0] = w
         return
     if square > reach_squared(reps, settings, u) or near.span[DEGREE, u] >= LONGEST:
         return
@@ -448,7 +473,7 @@ def fill_lists(reps, settings, near, reach, weigh):
     If `weigh`, they are `reps.weights`; else entries are the distances of those within `reach`.
     """
     for u in range(reps.number[KNOWN]):
-        if near.index.size - near.used[TAKEN] < 4 * reps.number[KNOWN] + 2 * LEAST:
+        if near.index.size - near.used[TAKEN] < lists_each(reps) * (4 * reps.number[KNOWN] + 2 * LEAST):
             return False
         x = reps.here
         copy_place(reps, u, x)
@@ -467,10 +492,11 @@ def fill_lists(reps, settings, near, reach, weigh):
 def new_lists(reps, settings, reach, weigh):
     """New lists, filled by `fill_lists`."""
     most, each = 4 * LEAST * (int(reps.number[KNOWN]) + 1), reps.weights.amount.shape[1] if weigh else 1
+    lists = reps.following.size * (reps.scales.shape[1] if weigh else 1)
     if weigh:
         most = max(most, int(1.2 * reps.weights.used[TAKEN]))
     while True:
-        near = new_near(reps.following.size, most, each)
+        near = new_near(lists, most, each)
         parts = (reps._replace(weights=near) if weigh else reps, settings, near)
         if fill_lists(*(hand_over(part) for part in parts), float(reach), weigh):
             return near
@@ -478,7 +504,8 @@ def new_lists(reps, settings, reach, weigh):
 
 
 def reweigh(reps, settings, coming):
-    """The same set with the weights of other bandwidths, and room for `coming` more representatives."""
+    """The same set with the weights of another bandwidth, and room for `coming` more representatives."""
+    reps = reps._replace(scales=np.array([[settings.inverse_sigma2], [settings.reach]]))
     return grow_representatives(reps._replace(weights=new_lists(reps, settings, settings.reach, True)), coming)
 
 

@@ -2,7 +2,7 @@
 
 With the estimates of `kernelrl.stores.merged`, at each visited state with representative u,
 
-    Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)
+    Q̃_h(u, a) = Σ_v w(u, v)·W_h(v, a)/C(u, a) + B_h(u, a)          the smallest of all, with several bandwidths
     V_h(u)     ← min(V_h(u), max_a Q̃_h(u, a))
 
 and, with interpolation, V_h(·) ← min(V_h(·), max_a Q̃_h(u, a) + L_h·ρ(·, u)) at all representatives.
@@ -23,7 +23,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
-from kernelrl.geometry.representatives import KNOWN, find, find_or_add, gather, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, find, find_or_add, gather, list_of, lists_each, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
 from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
@@ -38,7 +38,7 @@ from kernelrl.planning.interface import (
     q_at,
 )
 from kernelrl.planning.reading import plan_merged
-from kernelrl.planning.sides import UPPER, target
+from kernelrl.planning.sides import UPPER, one_of_all
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import grown_for, has_room_for, pool
 from kernelrl.stores.merged import (
@@ -46,7 +46,6 @@ from kernelrl.stores.merged import (
     SUM_C,
     SUM_D,
     SUM_T,
-    SUM_W2,
     add_rewards,
     bonus_of,
     capacity_of,
@@ -57,6 +56,7 @@ from kernelrl.stores.merged import (
     note_start,
     reading_bias,
     smooth_row,
+    tightest,
 )
 from kernelrl.stores.samples import BLEND, has_next, lone_target
 from kernelrl.stores.transitions import entries_of, pass_back
@@ -70,8 +70,8 @@ class GreedyMerged(NamedTuple):
 
     W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
-    T: Annotated[np.ndarray, Field("U Columns", scratch=True)]
-    rewards: Annotated[np.ndarray, Field("3 any Columns", scratch=True)]  # sums, where rewards depend on the step
+    T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
+    rewards: Annotated[np.ndarray, Field("3 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
@@ -80,7 +80,7 @@ def new_greedy_merged(settings, merged):
     H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
     check_memory((H, U, columns))
     return GreedyMerged(
-        np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((U, columns)),
+        np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros(merged.C.shape[1:]),
         np.zeros((3, U if settings.by_step else 0, columns)), np.zeros(columns),
     )  # fmt: skip
 
@@ -103,7 +103,7 @@ def grow_greedy_merged(values, settings, merged):
     values = values._replace(
         W=lengthen(values.W, U, 1),
         V=lengthen(values.V, U, 1),
-        T=lengthen(values.T, U, 0),
+        T=lengthen(values.T, merged.C.shape[1], 0),
         rewards=lengthen(values.rewards, U, 1) if settings.by_step else values.rewards,
     )
     return values, merged
@@ -141,36 +141,43 @@ def with_values(values, settings, merged, V):
 
 
 @inner
-def row_counts(values, settings, merged, p, u, out):
-    """C(u, ·) of a representative into `out` (A,); with local bandwidths it is not stored."""
+def row_counts(values, settings, merged, p, u):
+    """C(u, ·) of a representative, for each bandwidth, into `sums`; with local bandwidths it is not stored."""
+    M = lists_each(merged.reps)
     if is_local(merged):
         smooth_row(merged.reps.weights, u, merged.N[p], values.T)
-    for a in range(out.size):
-        out[a] = settings.beta + values.T[u, a] if is_local(merged) else merged.C[p, u, a]
+    for j in range(M):
+        e = u * M + j
+        for a in range(settings.actions):
+            C = settings.beta + values.T[e, a] if is_local(merged) else merged.C[p, e, a]
+            merged.sums[SUM_C, j, a] = C
 
 
 @inner
 def representative_targets(values, settings, merged, u, h, q):
     """Q̃_h(u, ·) of a representative into `q` (A,)."""
-    C = merged.sums[SUM_C, : q.size]
-    row_counts(values, settings, merged, pool(settings, h), u, C)
-    smooth_row(merged.reps.weights, u, values.W[h], values.T)
+    C, M = merged.sums[SUM_C], lists_each(merged.reps)
+    row_counts(values, settings, merged, pool(settings, h), u)
+    for e in range(u * M, u * M + M):
+        smooth_row(merged.reps.weights, e, values.W[h], values.T)
     if settings.by_step:
-        add_rewards(settings, merged, h, u, C, values.rewards, values.T)
+        add_rewards(settings, merged, h, u, C[0], values.rewards, values.T)
     for a in range(q.size):
-        q[a] = values.T[u, a] / C[a] + bonus_of(settings, merged, h, u, a, C[a])
+        q[a] = math.inf
+        for j in range(M):
+            q[a] = min(q[a], values.T[u * M + j, a] / C[j, a] + bonus_of(settings, merged, h, u, a, j))
 
 
 @inner
 def read_targets(values, settings, merged, x, h, q):
     """Q̃_h(x, ·) into `q` (A,); return the representative of `x`, or -1."""
-    u, sums = find(merged.reps, settings.space, x), merged.sums
+    u, sums, M = find(merged.reps, settings.space, x), merged.sums, lists_each(merged.reps)
     if u >= 0:
         representative_targets(values, settings, merged, u, h, q)
         return u
     estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
     for a in range(q.size):
-        q[a] = target(UPPER, settings.bonus, h, sums[SUM_T, a], sums[SUM_C, a], sums[SUM_D, a], sums[SUM_W2, a])
+        q[a] = one_of_all(UPPER, settings.bonus, h, sums[SUM_T], sums[SUM_C], sums[SUM_D:], 0, M, a)
     return u
 
 
@@ -294,25 +301,26 @@ def greedy_merged_q(plan, settings, store, side, x, h, q):
 
 
 @inner
-def counts_of(values, settings, merged, x, h, out):
-    """C_h(x, ·) into `out` (A,); return the representative, or -1."""
+def find_counts(values, settings, merged, x, h):
+    """C_h(x, ·) of each bandwidth into `sums`; return the representative, or -1."""
     u = find(merged.reps, settings.space, x)
     if u >= 0:
-        row_counts(values, settings, merged, pool(settings, h), u, out)
-        return u
-    estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
-    for a in range(out.size):
-        out[a] = merged.sums[SUM_C, a]
+        row_counts(values, settings, merged, pool(settings, h), u)
+    else:
+        estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
     return u
 
 
 @counts_at.implement(GreedyMerged)
 def greedy_merged_counts(plan, settings, store, x, h, out):
-    counts_of(plan, settings, store, x, h, out)
+    u = find_counts(plan, settings, store, x, h)
+    for a in range(out.size):
+        j, _ = tightest(settings, store, h, u, a)
+        out[a] = store.sums[SUM_C, j, a]
 
 
 @bonuses_at.implement(GreedyMerged)
 def greedy_merged_bonuses(plan, settings, store, x, h, out):
-    u = counts_of(plan, settings, store, x, h, out)
+    u = find_counts(plan, settings, store, x, h)
     for a in range(out.size):
-        out[a] = bonus_of(settings, store, h, u, a, out[a])
+        _, out[a] = tightest(settings, store, h, u, a)

@@ -5,6 +5,13 @@
     DEPLOYED   r̂ + P̂V                 ·                 never
     LOWER      r̂ + P̂V - B'            max(0, ·)         max_s [Q̃(x_s) - L_h·ρ(x, x_s)]
 
+With several bandwidths at once there are M estimates q_j = r̂_j + P̂_jV of a pair, with bonuses B_j, and (`one_of_all`)
+
+    UPPER      Q̃ = min_j [q_j + B_j]
+    DEPLOYED   Q̃ = the q_j with the smallest B_j, moved into the intervals q_j ± B_j of all others in turn, the
+               narrowest bandwidth last: where it has data enough to contradict, it is right
+    LOWER      Q̃ = max_j [q_j - B'_j]
+
 UPPER is for exploration, DEPLOYED for the deployed policy, LOWER for certificates. A side is a NamedTuple without
 fields, only a type: its functions are resolved while compiling.
 """
@@ -14,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelrl.bonuses.interface import add_values, lower_value, value
+from kernelrl.bonuses.interface import add_values, lower_value, own_lower_value, own_value, value
 from kernelrl.jit.compile import generic, inner
 
 __all__ = [
-    "DEPLOYED", "LOWER", "UPPER", "clip", "cone", "explores", "highest", "interpolates", "no_cone", "target", "targets",
-    "upright",
+    "DEPLOYED", "LOWER", "UPPER", "clip", "cone", "explores", "highest", "interpolates", "no_cone", "one_of_all",
+    "target", "targets", "targets_of_all", "upright",
 ]  # fmt: skip
 
 
@@ -56,6 +63,39 @@ def targets(side, bonus, h, T, C, inverse, moments, Q, U):
 def target(side, bonus, h, T, C, D, W2):
     """Q̃_h of one pair."""
     return T / C
+
+
+@inner
+def estimate(T, C, moments, e, c):
+    """q, C, Σwρ and Σw² of row `e` and column `c`; the last two are 0 where they are not kept."""
+    D, W2 = (moments[0, e, c], moments[1, e, c]) if moments.shape[0] > 0 else (0.0, 0.0)
+    return T[e, c] / C[e, c], C[e, c], D, W2
+
+
+@generic
+def one_of_all(side, bonus, h, T, C, moments, u, M, c):
+    """Q̃_h of the pair of `u` and column `c` from its `M` estimates, rows u·M … u·M+M-1, the widest bandwidth first."""
+    best, least = T[u * M, c] / C[u * M, c], math.inf
+    if M == 1:
+        return best
+    for j in range(M):
+        q, count, D, W2 = estimate(T, C, moments, u * M + j, c)
+        B = own_value(bonus, j, h, count, D, W2)
+        if B < least:
+            best, least = q, B
+    for j in range(M):
+        q, count, D, W2 = estimate(T, C, moments, u * M + j, c)
+        B = own_value(bonus, j, h, count, D, W2)
+        best = min(max(best, q - B), q + B)
+    return best
+
+
+@generic
+def targets_of_all(side, bonus, h, T, C, inverse, moments, each, Q, U, M):
+    """Q̃_h in the first `U` rows of `Q` from U·M rows of the rest; `each` (U·M, columns) is scratch."""
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            Q[u, c] = one_of_all(side, bonus, h, T, C, moments, u, M, c)
 
 
 @generic
@@ -103,6 +143,26 @@ def target_upper(side, bonus, h, T, C, D, W2):
     return T / C + value(bonus, h, C, D, W2)
 
 
+@one_of_all.implement(Upper)
+def one_of_all_upper(side, bonus, h, T, C, moments, u, M, c):
+    best = math.inf
+    for j in range(M):
+        q, count, D, W2 = estimate(T, C, moments, u * M + j, c)
+        best = min(best, q + own_value(bonus, j, h, count, D, W2))
+    return best
+
+
+@targets_of_all.implement(Upper)
+def targets_of_all_upper(side, bonus, h, T, C, inverse, moments, each, Q, U, M):
+    add_values(bonus, h, T, C, inverse, moments, each, U * M)
+    for u in range(U):
+        for c in range(Q.shape[1]):
+            Q[u, c] = each[u * M, c]
+        for e in range(u * M + 1, u * M + M):
+            for c in range(Q.shape[1]):
+                Q[u, c] = min(Q[u, c], each[e, c])
+
+
 @clip.implement(Upper)
 def clip_upper(side, best, R):
     return min(R, best)
@@ -135,6 +195,15 @@ def targets_lower(side, bonus, h, T, C, inverse, moments, Q, U):
 @target.implement(Lower)
 def target_lower(side, bonus, h, T, C, D, W2):
     return T / C - lower_value(bonus, h, C, D, W2)
+
+
+@one_of_all.implement(Lower)
+def one_of_all_lower(side, bonus, h, T, C, moments, u, M, c):
+    best = -math.inf
+    for j in range(M):
+        q, count, D, W2 = estimate(T, C, moments, u * M + j, c)
+        best = max(best, q - own_lower_value(bonus, j, h, count, D, W2))
+    return best
 
 
 @clip.implement(Lower)

@@ -7,6 +7,8 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
     Q̃_h(u, a) = T_h(u, a)/C(u, a) (± B_h(u, a))
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
 
+With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
+
 Samples that arrive after a plan wait in the store until the next one.
 """
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
-from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, square_to
+from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, lists_each, square_to
 from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows
 from kernelrl.jit.rows import COLUMNS
@@ -35,16 +37,24 @@ from kernelrl.planning.interface import (
     q_at,
     renew,
 )
-from kernelrl.planning.sides import UPPER, clip, cone, highest, interpolates, no_cone, target, targets
+from kernelrl.planning.sides import (
+    UPPER,
+    clip,
+    cone,
+    highest,
+    interpolates,
+    no_cone,
+    one_of_all,
+    targets,
+    targets_of_all,
+)
 from kernelrl.stores.interface import grown_for, has_room_for, pool
 from kernelrl.stores.merged import (
     SUM_C,
     SUM_D,
     SUM_T,
-    SUM_W2,
     add_rewards,
     after_samples,
-    bonus_of,
     capacity_of,
     count_waiting,
     estimates_elsewhere,
@@ -52,6 +62,7 @@ from kernelrl.stores.merged import (
     is_local,
     recount_row,
     smooth_row,
+    tightest,
 )
 from kernelrl.stores.samples import BLEND
 from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
@@ -71,27 +82,29 @@ class Smoothed(NamedTuple):
     W: Annotated[np.ndarray, Field("H U Columns")]
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
-    inverse: Annotated[np.ndarray, Field("2 U Columns", scratch=True)]  # 1/C and 1/√C
-    T: Annotated[np.ndarray, Field("U Columns", scratch=True)]
-    rewards: Annotated[np.ndarray, Field("3 any Columns", scratch=True)]  # sums, where rewards depend on the step
+    inverse: Annotated[np.ndarray, Field("2 U*Layers Columns", scratch=True)]  # 1/C and 1/√C
+    T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
+    each: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]  # Q̃ with each of several bandwidths
+    rewards: Annotated[np.ndarray, Field("3 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
 def new_smoothed(settings, merged):
     """An empty plan for this store."""
-    H, U, columns = settings.horizon, capacity_of(merged.reps), merged.C.shape[2]
+    H, U, (estimates, columns) = settings.horizon, capacity_of(merged.reps), merged.C.shape[1:]
     check_memory((H, U, columns))
     return Smoothed(
-        new_groups(U, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)), np.zeros((H, U, columns)),
-        np.zeros((H, U)), np.zeros((2, U, columns)), np.zeros((U, columns)),
+        new_groups(estimates, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)),
+        np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
+        np.zeros((estimates, columns)), np.zeros((estimates, columns)),
         np.zeros((3, U if settings.by_step else 0, columns)), np.zeros(columns),
     )  # fmt: skip
 
 
 @complete_plan.implement_plain(Smoothed)
 def complete_smoothed(plan, settings, merged):
-    U, columns = plan.W.shape[1:]
-    groups = grown_groups(plan._replace(groups=new_groups(U, columns)), settings, merged)
+    U = plan.W.shape[1]
+    groups = grown_groups(plan._replace(groups=new_groups(*merged.C.shape[1:])), settings, merged)
     flat = grow_flat(new_flat(), U, merged.transitions) if settings.stationary else new_flat()
     return plan._replace(groups=groups, flat=flat), merged
 
@@ -100,8 +113,8 @@ def grown_groups(plan, settings, merged):
     """The plan's groups with room for one more episode; local weights do without."""
     if merged.reps.local.shape[1] > 0:
         return plan.groups
-    near, number = merged.reps.weights, int(merged.reps.number[KNOWN])
-    return grow_groups(plan.groups, capacity_of(merged.reps), near, number, 2 * settings.horizon)
+    near, number, each = merged.reps.weights, int(merged.reps.number[KNOWN]), merged.reps.scales.shape[1]
+    return grow_groups(plan.groups, capacity_of(merged.reps) * each, near, number, 2 * settings.horizon, each)
 
 
 @plan_room.implement(Smoothed)
@@ -110,7 +123,8 @@ def smoothed_room(plan, settings, store):
     entries = store.transitions.pair.size if settings.stationary else 0
     if plan.V.shape[1] < store.of.size or plan.flat.pair.size < entries:
         return False
-    if not is_local(store) and not group_room(plan.groups, store.reps.weights, store.reps.number[KNOWN], 2 * H):
+    reps, each = store.reps, lists_each(store.reps)
+    if not is_local(store) and not group_room(plan.groups, reps.weights, reps.number[KNOWN], 2 * H, each):
         return False
     return has_room_for(store, settings, H)
 
@@ -118,15 +132,16 @@ def smoothed_room(plan, settings, store):
 @grown.implement_plain(Smoothed)
 def grow_smoothed(plan, settings, merged):
     merged = grown_for(merged, settings, settings.horizon)
-    U = capacity_of(merged.reps)
+    U, estimates = capacity_of(merged.reps), merged.C.shape[1]
     plan = plan._replace(
         groups=grown_groups(plan, settings, merged),
         flat=grow_flat(plan.flat, U, merged.transitions) if settings.stationary else plan.flat,
         W=lengthen(plan.W, U, 1),
         Q=lengthen(plan.Q, U, 1),
         V=lengthen(plan.V, U, 1),
-        inverse=lengthen(plan.inverse, U, 1),
-        T=lengthen(plan.T, U, 0),
+        inverse=lengthen(plan.inverse, estimates, 1),
+        T=lengthen(plan.T, estimates, 0),
+        each=lengthen(plan.each, estimates, 0),
         rewards=lengthen(plan.rewards, U, 1) if settings.by_step else plan.rewards,
     )
     return plan, merged
@@ -163,7 +178,8 @@ def prepare_smoothed(plan, settings, store):
             for u in range(U):
                 recount_row(settings, store, p, u)
     else:
-        renew_groups(plan.groups, store.reps.weights, U, settings.inverse_sigma2)
+        each = lists_each(store.reps)
+        renew_groups(plan.groups, store.reps.weights, U * each, settings.inverse_sigma2, each)
     if settings.stationary:
         flatten(store.transitions, 0, U, plan.flat)
 
@@ -189,10 +205,10 @@ def look_up(plan, settings, merged, h, W):
 
 @find_targets.implement(Smoothed)
 def smoothed_targets(plan, settings, store, side, h):
-    p, places, U = pool(settings, h), plan.T.size, plan.clock[PLANNED]
+    p, places, U, M = pool(settings, h), plan.T.size, plan.clock[PLANNED], lists_each(store.reps)
     if h == settings.horizon - 1 or not settings.stationary:
-        invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * plan.T.shape[1])
-    W = plan.W[h].reshape(places)
+        invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * M * plan.T.shape[1])
+    W = plan.W[h].reshape(plan.W[h].size)
     after_samples(settings, store, h, W)
     if h + 1 < settings.horizon:
         look_up(plan, settings, store, h, W)
@@ -204,7 +220,11 @@ def smoothed_targets(plan, settings, store, side, h):
     if settings.by_step:
         for u in range(U):
             add_rewards(settings, store, h, u, store.C[0, u], plan.rewards, plan.T)
-    targets(side, settings.bonus, h, plan.T, store.C[p], plan.inverse, store.moments[:, p], plan.Q[h], U)
+    T, C, inverse, moments, Q = plan.T, store.C[p], plan.inverse, store.moments[:, p], plan.Q[h]
+    if M == 1:
+        targets(side, settings.bonus, h, T, C, inverse, moments, Q, U)
+    else:
+        targets_of_all(side, settings.bonus, h, T, C, inverse, moments, plan.each, Q, U, M)
 
 
 @inner(fastmath=SUMS | {"nnan"})
@@ -261,14 +281,15 @@ def smoothed_has_doubled(plan, settings, store, x, h, a):
 
 @inner
 def find_counts(plan, settings, merged, x, h):
-    """Write C(x, ·) into `merged.sums`; return the representative of `x` if it was planned, else -1.
+    """Write C(x, ·) of each bandwidth into `merged.sums`; return the representative of `x` if it was planned, else -1.
 
     If the representative of `x` has not been planned yet, `x` is moved to it.
     """
-    p, u = pool(settings, h), find(merged.reps, settings.space, x)
+    p, u, M = pool(settings, h), find(merged.reps, settings.space, x), lists_each(merged.reps)
     if 0 <= u < plan.clock[PLANNED]:
-        for a in range(settings.actions):
-            merged.sums[SUM_C, a] = merged.C[p, u, a]
+        for j in range(M):
+            for a in range(settings.actions):
+                merged.sums[SUM_C, j, a] = merged.C[p, u * M + j, a]
         return u
     if u >= 0:
         copy_place(merged.reps, u, x)
@@ -283,12 +304,12 @@ def smoothed_q(plan, settings, store, side, x, h, q):
         return
     if settings.reading == BLEND and blended_q(plan, settings, store, x, h, q):
         return
-    u, sums = find_counts(plan, settings, store, x, h), store.sums
+    u, sums, M = find_counts(plan, settings, store, x, h), store.sums, lists_each(store.reps)
     for a in range(q.size):
         if u >= 0:
             q[a] = plan.Q[h, u, a]
         else:
-            q[a] = target(side, settings.bonus, h, sums[SUM_T, a], sums[SUM_C, a], sums[SUM_D, a], sums[SUM_W2, a])
+            q[a] = one_of_all(side, settings.bonus, h, sums[SUM_T], sums[SUM_C], sums[SUM_D:], 0, M, a)
 
 
 @inner
@@ -319,13 +340,14 @@ def interpolated_q(plan, settings, merged, side, x, h, q):
 
 @counts_at.implement(Smoothed)
 def smoothed_counts(plan, settings, store, x, h, out):
-    find_counts(plan, settings, store, x, h)
+    u = find_counts(plan, settings, store, x, h)
     for a in range(out.size):
-        out[a] = store.sums[SUM_C, a]
+        j, _ = tightest(settings, store, h, u, a)
+        out[a] = store.sums[SUM_C, j, a]
 
 
 @bonuses_at.implement(Smoothed)
 def smoothed_bonuses(plan, settings, store, x, h, out):
     u = find_counts(plan, settings, store, x, h)
     for a in range(out.size):
-        out[a] = bonus_of(settings, store, h, u, a, store.sums[SUM_C, a])
+        _, out[a] = tightest(settings, store, h, u, a)

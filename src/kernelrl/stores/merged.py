@@ -19,6 +19,10 @@ CUT·σ(u,a), where, with the mean n̄ of n over the pools of data,
 
 is renewed now and then; a new representative begins with σ_0.
 
+With several bandwidths at once (`krl.schedules.Bandwidths`) each of the M has its own w, C and T. Arrays of estimates
+then have M rows for a representative: row e = u·M + j is that of the representative u and the j-th bandwidth, the
+widest first. The data, n, s and W, have one row, as ever.
+
 Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these.
 
 `columns` is the number of actions rounded up to whole vectors.
@@ -29,19 +33,22 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.bonuses.interface import count, value
+from kernelrl.bonuses.interface import count, own_value
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.representatives import (
     CUT,
     DEGREE,
     KNOWN,
+    REACH,
+    SCALE,
     START,
     Representatives,
     copy_place,
     find_or_add,
     grow_representatives,
     list_of,
+    lists_each,
     local_weight,
     new_representatives,
     representative_room,
@@ -90,6 +97,7 @@ __all__ = [
     "recount_row",
     "renew_local",
     "smooth_row",
+    "tightest",
 ]
 
 COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
@@ -108,7 +116,7 @@ class Merged(NamedTuple):
     N: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # raw counts
     rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
     ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
-    C: Annotated[np.ndarray, Field("pools U Columns", least=TINY, most=1e101)]  # generalized counts
+    C: Annotated[np.ndarray, Field("pools U*Layers Columns", least=TINY, most=1e101)]  # generalized counts
     # COUNTED samples; JOINED: representatives whose C is stored; STARTED: start states noted; WAITING samples;
     # STAYED: samples counted whose next state has the same representative
     clock: Annotated[
@@ -132,9 +140,10 @@ class Merged(NamedTuple):
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
     # TRIED and GOT of each step, where rewards depend on it
     steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
-    # C, T, D = Σwρ and W2 = Σw² of a state that is no representative
-    sums: Annotated[np.ndarray, Field("4 Columns", scratch=True)]
-    moments: Annotated[np.ndarray, Field("moments pools U Columns", least=0, fill=0)]  # Σwρ and Σw² (joint bonus only)
+    # C, T, D = Σwρ and W2 = Σw² of a state that is no representative, for each bandwidth
+    sums: Annotated[np.ndarray, Field("4 Layers Columns", scratch=True)]
+    # Σwρ and Σw² (joint bonus only)
+    moments: Annotated[np.ndarray, Field("moments pools U*Layers Columns", least=0, fill=0)]
 
 
 @checks(Merged)
@@ -144,23 +153,24 @@ def check_merged(where, merged):
     require(left >= waiting, f"{where}transitions.chain", f"there is no room for the {waiting} samples that wait")
 
 
-def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, local=False):
+def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, scales, local=False):
     """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them.
 
-    `local`: whether each representative and action has a bandwidth of its own.
+    `scales` (2, M): see `new_representatives`. `local`: whether each representative and action has a bandwidth of its
+    own.
     """
-    columns = padded(settings.actions)
-    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, columns if local else 0)
+    columns, M = padded(settings.actions), scales.shape[1]
+    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, scales, columns if local else 0)
     H, U = settings.horizon, capacity_of(reps)
     pools = 1 if settings.stationary else H
-    check_memory((pools, U, columns))
+    check_memory((pools, U * M, columns))
     return Merged(
         reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
-        np.full((pools, U, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
+        np.full((pools, U * M, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
         np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((2, H if settings.by_step else 0, U, columns)),
-        np.zeros((4, columns)),
-        np.zeros((2 if moments else 0, pools, U, columns)),
+        np.zeros((4, M, columns)),
+        np.zeros((2 if moments else 0, pools, U * M, columns)),
     )  # fmt: skip
 
 
@@ -177,18 +187,19 @@ def grown_merged(store, settings, samples):
     waiting = int(store.clock[WAITING])
     reps, room = grow_representatives(store.reps, 2 * samples), max(store.waiting_reward.size, more(samples + waiting))
     U = capacity_of(reps)
+    estimates = U * reps.scales.shape[1]
     return store._replace(
         reps=reps,
         transitions=grow_transitions(lengthen_transitions(store.transitions, U), samples + waiting),
         N=lengthen(store.N, U, 1),
         rewards=lengthen(store.rewards, U, 1),
         ended=lengthen(store.ended, U, 1),
-        C=lengthen(store.C, U, 1, settings.beta),
+        C=lengthen(store.C, estimates, 1, settings.beta),
         waiting=lengthen(store.waiting, room, 1),
         waiting_reward=lengthen(store.waiting_reward, room, 0),
         of=lengthen(store.of, U, 0),
         steps=lengthen(store.steps, U, 2),
-        moments=lengthen(store.moments, U, 2),
+        moments=lengthen(store.moments, estimates, 2),
     )
 
 
@@ -233,18 +244,19 @@ def join(settings, merged, u):
     merged.clock[JOINED] = u + 1
     if is_local(merged):
         return  # it is computed where it is needed
-    near = merged.reps.weights
+    near, M = merged.reps.weights, lists_each(merged.reps)
     columns = merged.C.shape[2]
-    start, end = list_of(near, u)
-    for p in range(merged.C.shape[0]):
-        for c in range(columns):
-            merged.C[p, u, c] = settings.beta
-        for j in range(start, end):
-            v, w = near.index[j], near.amount[j, 0]
+    for e in range(u * M, u * M + M):
+        start, end = list_of(near, e)
+        for p in range(merged.C.shape[0]):
             for c in range(columns):
-                merged.C[p, u, c] += w * merged.N[p, v, c]
-    if merged.moments.shape[0] > 0:
-        join_moments(settings, merged, u)
+                merged.C[p, e, c] = settings.beta
+            for i in range(start, end):
+                v, w = near.index[i], near.amount[i, 0]
+                for c in range(columns):
+                    merged.C[p, e, c] += w * merged.N[p, v, c]
+        if merged.moments.shape[0] > 0:
+            join_moments(settings, merged, u, e)
 
 
 @inner
@@ -255,33 +267,33 @@ def distance_between(settings, reps, u, v):
 
 
 @inner
-def join_moments(settings, merged, u):
-    """Compute Σwρ and Σw² of representative `u` from the samples counted so far."""
+def join_moments(settings, merged, u, e):
+    """Compute Σwρ and Σw² of estimate `e` of representative `u` from the samples counted so far."""
     near, moments = merged.reps.weights, merged.moments
-    start, end = list_of(near, u)
+    start, end = list_of(near, e)
     for j in range(start, end):
         v, w = near.index[j], near.amount[j, 0]
         rho = distance_between(settings, merged.reps, u, v)
         for p in range(moments.shape[1]):
             for c in range(moments.shape[3]):
-                moments[0, p, u, c] += w * rho * merged.N[p, v, c]
-                moments[1, p, u, c] += w * w * merged.N[p, v, c]
+                moments[0, p, e, c] += w * rho * merged.N[p, v, c]
+                moments[1, p, e, c] += w * w * merged.N[p, v, c]
 
 
 @inner
-def put_weights(merged, u, column):
-    """Write the weights of the neighbours of `u` into `of`; `clear_weights` removes them."""
+def put_weights(merged, e, column):
+    """Write the weights of list `e` into `of`; `clear_weights` removes them."""
     near = merged.reps.weights
-    start, end = list_of(near, u)
+    start, end = list_of(near, e)
     for j in range(start, end):
         merged.of[near.index[j]] = near.amount[j, column]
 
 
 @inner
-def clear_weights(merged, u):
+def clear_weights(merged, e):
     """Remove what `put_weights` wrote."""
     near = merged.reps.weights
-    start, end = list_of(near, u)
+    start, end = list_of(near, e)
     for j in range(start, end):
         merged.of[near.index[j]] = 0.0
 
@@ -320,18 +332,37 @@ def count_waiting(settings, merged):
 
 @inner
 def has_doubled_at(settings, merged, h, a):
-    """Whether the samples that wait double C of action `a` at the representative of the last one, or more."""
+    """Whether the samples that wait double C of action `a` at the representative of the last one, or more.
+
+    With several bandwidths one of them is enough.
+    """
+    u, M = waiting_state(merged), lists_each(merged.reps)
+    for e in range(u * M, u * M + M):
+        if estimate_has_doubled(settings, merged, e, h, a):
+            return True
+    return False
+
+
+@inner
+def waiting_state(merged):
+    """The representative of the last sample that waits."""
+    return merged.waiting[STATE, merged.clock[WAITING] - 1]
+
+
+@inner
+def estimate_has_doubled(settings, merged, e, h, a):
+    """`has_doubled_at` for one bandwidth."""
     near, p, waiting = merged.reps.weights, pool(settings, h), merged.waiting
-    u, C, column = waiting[STATE, merged.clock[WAITING] - 1], settings.beta, a if is_local(merged) else 0
-    start, end = list_of(near, u)
-    for j in range(start, end):
-        C += near.amount[j, column] * merged.N[p, near.index[j], a]
+    C, column = settings.beta, a if is_local(merged) else 0
+    start, end = list_of(near, e)
+    for i in range(start, end):
+        C += near.amount[i, column] * merged.N[p, near.index[i], a]
     now = C
-    put_weights(merged, u, column)
+    put_weights(merged, e, column)
     for t in range(merged.clock[WAITING]):
         if waiting[ACTION, t] == a and pool(settings, waiting[STEP, t]) == p:
             now += merged.of[waiting[STATE, t]]
-    clear_weights(merged, u)
+    clear_weights(merged, e)
     return now >= 2.0 * C
 
 
@@ -339,7 +370,6 @@ def has_doubled_at(settings, merged, h, a):
 def count_sample(settings, merged, h, v, a, reward, y, terminated):
     """Count a sample of step `h` at representative `v`; `y` is -1 if no planned value follows."""
     p = pool(settings, h)
-    near, joined = merged.reps.weights, merged.clock[JOINED]
     merged.clock[COUNTED] += 1
     merged.clock[STAYED] += v == y
     merged.N[p, v, a] += 1.0
@@ -349,18 +379,28 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     if settings.by_step:
         merged.steps[TRIED, h, v, a] += 1.0
         merged.steps[GOT, h, v, a] += reward
-    start, end = list_of(near, v) if not is_local(merged) else (0, 0)
-    for j in range(start, end):
-        u = near.index[j]
-        if u < joined:
-            merged.C[p, u, a] += near.amount[j, 0]
-            if merged.moments.shape[0] > 0:
-                w, rho = near.amount[j, 0], distance_between(settings, merged.reps, v, u)
-                merged.moments[0, p, u, a] += w * rho
-                merged.moments[1, p, u, a] += w * w
+    if not is_local(merged):
+        for j in range(lists_each(merged.reps)):
+            count_around(settings, merged, p, v, a, j)
     count(settings.bonus, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
+
+
+@inner
+def count_around(settings, merged, p, v, a, j):
+    """Count a sample at `v` in the estimates of its neighbours with the j-th bandwidth; weights are symmetric."""
+    near, joined, M = merged.reps.weights, merged.clock[JOINED], lists_each(merged.reps)
+    start, end = list_of(near, v * M + j)
+    for i in range(start, end):
+        u = near.index[i]
+        if u < joined:
+            e = u * M + j
+            merged.C[p, e, a] += near.amount[i, 0]
+            if merged.moments.shape[0] > 0:
+                w, rho = near.amount[i, 0], distance_between(settings, merged.reps, v, u)
+                merged.moments[0, p, e, a] += w * rho
+                merged.moments[1, p, e, a] += w * w
 
 
 @inner
@@ -388,14 +428,25 @@ def reward_of_step(settings, got, C, got_then, tried_then):
 
 
 @inner
-def bonus_of(settings, merged, h, u, a, C):
-    """B_h of representative `u` and action `a` at generalized count `C`; `u` is -1 for any other state."""
-    D, W2 = 0.0, 0.0
+def bonus_of(settings, merged, h, u, a, j):
+    """B_h of representative `u`, action `a` and the j-th bandwidth, whose C is in `sums`; any other state is -1."""
+    D, W2, e = 0.0, 0.0, u * lists_each(merged.reps) + j
     if merged.moments.shape[0] > 0:
         p = pool(settings, h)
-        D = merged.sums[SUM_D, a] if u < 0 else merged.moments[0, p, u, a]
-        W2 = merged.sums[SUM_W2, a] if u < 0 else merged.moments[1, p, u, a]
-    return value(settings.bonus, h, C, D, W2)
+        D = merged.sums[SUM_D, j, a] if u < 0 else merged.moments[0, p, e, a]
+        W2 = merged.sums[SUM_W2, j, a] if u < 0 else merged.moments[1, p, e, a]
+    return own_value(settings.bonus, j, h, merged.sums[SUM_C, j, a], D, W2)
+
+
+@inner
+def tightest(settings, merged, h, u, a):
+    """Which bandwidth has the smallest bonus, and that bonus; the arguments are those of `bonus_of`."""
+    found, least = 0, bonus_of(settings, merged, h, u, a, 0)
+    for j in range(1, lists_each(merged.reps)):
+        B = bonus_of(settings, merged, h, u, a, j)
+        if B < least:
+            found, least = j, B
+    return found, least
 
 
 @inner
@@ -414,7 +465,7 @@ def is_local(merged):
 
 @inner
 def smooth_row(near, u, W, T):
-    """T[u] = Σ_v w(u,v)·W[v]; both are (U, columns)."""
+    """T[u] = Σ_v w(u,v)·W[v] for list `u`; both have `columns` columns."""
     start, count = near.span[START, u], near.span[DEGREE, u]
     for first in range(0, W.shape[1], COLUMNS):
         if near.amount.shape[1] == 1:
@@ -465,37 +516,45 @@ def renew_scales(settings, merged):
 @inner
 def estimates_elsewhere(settings, merged, h, x, W, U):
     """Write C and T_h at an embedded state that is no representative, from the first `U` of them, into `sums`."""
-    p, columns = pool(settings, h), W.shape[1]
-    sums, reps = merged.sums, merged.reps
-    for c in range(columns):
-        sums[SUM_C, c], sums[SUM_T, c], sums[SUM_D, c], sums[SUM_W2, c] = settings.beta, 0.0, 0.0, 0.0
+    sums, reps, M = merged.sums, merged.reps, lists_each(merged.reps)
+    for j in range(M):
+        for c in range(W.shape[1]):
+            sums[SUM_C, j, c], sums[SUM_T, j, c] = settings.beta, 0.0
+            sums[SUM_D, j, c], sums[SUM_W2, j, c] = 0.0, 0.0
     if is_local(merged):
         local_estimates(settings, merged, h, x, W, U)
         return
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
-        if square <= settings.reach * settings.reach:
-            w = weight(settings.kernel, square * settings.inverse_sigma2)
-            for c in range(columns):
-                sums[SUM_C, c] += w * merged.N[p, v, c]
-                sums[SUM_T, c] += w * W[v, c]
-                if merged.moments.shape[0] > 0:
-                    sums[SUM_D, c] += w * math.sqrt(square) * merged.N[p, v, c]
-                    sums[SUM_W2, c] += w * w * merged.N[p, v, c]
+        for j in range(M):
+            if square <= reps.scales[REACH, j] * reps.scales[REACH, j]:
+                add_to_sums(settings, merged, h, v, j, square, W)
+
+
+@inner
+def add_to_sums(settings, merged, h, v, j, square, W):
+    """Add what representative `v`, at the squared distance `square`, contributes with the j-th bandwidth."""
+    p, sums, w = pool(settings, h), merged.sums, weight(settings.kernel, square * merged.reps.scales[SCALE, j])
+    for c in range(W.shape[1]):
+        sums[SUM_C, j, c] += w * merged.N[p, v, c]
+        sums[SUM_T, j, c] += w * W[v, c]
+        if merged.moments.shape[0] > 0:
+            sums[SUM_D, j, c] += w * math.sqrt(square) * merged.N[p, v, c]
+            sums[SUM_W2, j, c] += w * w * merged.N[p, v, c]
 
 
 @inner
 def local_estimates(settings, merged, h, x, W, U):
     """`estimates_elsewhere` with the bandwidths of `x` itself; `sums` has been reset."""
-    p, sums, reps, scales = pool(settings, h), merged.sums, merged.reps, merged.sums[SUM_D]
+    p, sums, reps, scales = pool(settings, h), merged.sums, merged.reps, merged.sums[SUM_D, 0]
     own_scales(settings, merged, x, U, scales)
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
         if square * settings.inverse_sigma2 <= CUT * CUT:
             for a in range(settings.actions):
                 w = local_weight(settings, square * scales[a])
-                sums[SUM_C, a] += w * merged.N[p, v, a]
-                sums[SUM_T, a] += w * W[v, a]
+                sums[SUM_C, 0, a] += w * merged.N[p, v, a]
+                sums[SUM_T, 0, a] += w * W[v, a]
     if settings.by_step:
         add_rewards_elsewhere(settings, merged, h, x, U, scales)
     for a in range(settings.actions):
@@ -513,8 +572,8 @@ def add_rewards_elsewhere(settings, merged, h, x, U, scales):
             got += w * merged.rewards[0, v, a]
             got_then += w * merged.steps[GOT, h, v, a]
             tried_then += w * merged.steps[TRIED, h, v, a]
-        C = sums[SUM_C, a]
-        sums[SUM_T, a] += C * reward_of_step(settings, got, C, got_then, tried_then)
+        C = sums[SUM_C, 0, a]
+        sums[SUM_T, 0, a] += C * reward_of_step(settings, got, C, got_then, tried_then)
 
 
 @inner
@@ -533,14 +592,14 @@ def add_rewards(settings, merged, h, u, C, sums, T):
 
 @compiled
 def recount(settings, merged):
-    """Compute C, and Σwρ and Σw² where they are kept, again from the raw counts."""
+    """Compute C, and Σwρ and Σw² where they are kept, again from the raw counts; there is one bandwidth."""
     for p in range(merged.C.shape[0]):
         for u in range(merged.clock[JOINED]):
             recount_row(settings, merged, p, u)
     if merged.moments.shape[0] > 0:
         for u in range(merged.clock[JOINED]):
             merged.moments[:, :, u] = 0.0
-            join_moments(settings, merged, u)
+            join_moments(settings, merged, u, u)
 
 
 def rebandwidth(settings, merged, samples):
