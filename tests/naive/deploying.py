@@ -1,4 +1,4 @@
-"""The policy to deploy of an agent that keeps its transitions (`kernelrl.agents.deploying`): the mean of five plans.
+"""The policy to deploy of an agent that keeps its transitions (`kernelrl.agents.deploying`): the mean of three plans.
 
 For each plan the representatives are made from the transitions in one order. Then a sample (x, a, r, y) counts for the
 nearest representative v of x, and leads to all representatives around z, z_j = y_j + k_j·(v_j - x_j), by the shares by
@@ -16,7 +16,7 @@ from naive.estimates import Pool, rewards_of_step, smoothed
 from naive.local import NaiveLocal, Sigma
 from naive.representatives import NaiveRepresentatives
 
-PLANS = 5
+PLANS = 3
 
 
 class NaiveLanded:

@@ -25,16 +25,14 @@ from kernelrl.planning.interface import Planned, complete_plan
 from kernelrl.planning.reading import add_plan, plan_merged
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.planning.smoothed import new_smoothed
-from kernelrl.stores.interface import grown_for
 from kernelrl.stores.landing import landed
-from kernelrl.stores.log import Log, relearnt
-from kernelrl.stores.merged import renew_local
+from kernelrl.stores.log import Log
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, TO, Settings
 
 __all__ = ["deployed_plan", "displaces"]
 
 Floats = npt.NDArray[np.float64]
-PLANS = 5
+PLANS = 3
 POOL = 4000
 LONG = 20_000  # planning from at least so many transitions shows a bar
 
@@ -50,19 +48,22 @@ def displaces(log: Log, scale: Floats) -> Floats:
     return np.where(((place - start) ** 2).sum(axis=0) <= (place**2).sum(axis=0), 1.0, 0.0)
 
 
-def in_order(log: Log, order: npt.NDArray[np.int64]) -> Log:
-    """The same transitions in another order."""
-    return Log(log.states[:, order], log.labels[:, order], log.reward[order], log.number)
+def deployed_plan(
+    settings: Settings, log: Log, new_store: Callable[[int], Any], representatives: int, keeps: Floats
+) -> Planned:
+    """The plan whose policy is deployed; `keeps` (places,) is of `displaces`.
 
-
-def deployed_plan(settings: Settings, log: Log, new_store: Callable[[], Any], keeps: Floats) -> Planned:
-    """The plan whose policy is deployed; `new_store` makes an empty store, `keeps` (places,) is of `displaces`."""
+    `new_store` makes an empty store with room for a number of representatives, of which there are about as many as
+    given.
+    """
     n = int(log.number[LOGGED])
     mean: Planned | None = None
     with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
         for number in range(PLANS):
             order = np.random.default_rng((n, number)).permutation(n) if number else np.arange(n)
-            planned = plan_of(settings, in_order(log, order), new_store(), keeps)
+            store = landed(settings, log, order, new_store, representatives + representatives // 4 + 1, keeps)
+            plan, store = complete_plan(new_smoothed(settings, store), settings, store)
+            planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
             if mean is None:
                 mean = planned
             else:
@@ -71,13 +72,3 @@ def deployed_plan(settings: Settings, log: Log, new_store: Callable[[], Any], ke
     assert mean is not None
     mean.plan.Q[:] /= PLANS
     return mean
-
-
-def plan_of(settings: Settings, log: Log, store: Any, keeps: Floats) -> Planned:
-    """One of the plans; `store` is empty."""
-    store = relearnt(settings, store, log, np.iinfo(np.int64).max)
-    store = landed(settings, store, log, keeps)
-    store = grown_for(renew_local(settings, store, settings.horizon), settings, settings.horizon)
-    plan, store = complete_plan(new_smoothed(settings, store), settings, store)
-    planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
-    return planned

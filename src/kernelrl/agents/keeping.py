@@ -115,12 +115,16 @@ class AtRepresentatives:
 
     def new(self, settings: Settings, box: Box, smoothing: Smoothing) -> tuple[Any, Any]:
         """The store and the plan before any data."""
-        limit, bounded = smoothing.limit or np.iinfo(np.int64).max, smoothing.metric.bounded
-        store = new_merged(
-            settings, *box, smoothing.merge, limit, reach_of_cones(settings), bounded, self.moments,
-            scales_of(settings, smoothing), smoothing.local,
-        )  # fmt: skip
+        store = self.new_store(settings, box, smoothing)
         return store, self.new_plan(settings, store)
+
+    def new_store(self, settings: Settings, box: Box, smoothing: Smoothing, capacity: int = 64) -> Any:
+        """A store without data, with room for so many representatives."""
+        limit, bounded = smoothing.limit or np.iinfo(np.int64).max, smoothing.metric.bounded
+        return new_merged(
+            settings, *box, smoothing.merge, limit, reach_of_cones(settings), bounded, self.moments,
+            scales_of(settings, smoothing), smoothing.local, capacity,
+        )  # fmt: skip
 
     def with_settings(self, model: Any, settings: Settings) -> Any:
         """The model with all its data and another bandwidth, other units or other Lipschitz constants."""

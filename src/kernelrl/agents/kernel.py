@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
@@ -417,15 +418,16 @@ class KernelAgent(CertifiedAgent, abstract=True):
 
     def _plan_to_deploy(self) -> Planned:
         """A plan of all data without bonus and interpolation; from the raw transitions where they are kept."""
-        automatic, settings, spaces = self._automatic, self.model.settings, self.spaces
-        if automatic is None or automatic.scale is None:
+        automatic, keeping, settings, spaces = self._automatic, self._keeping, self.model.settings, self.spaces
+        if automatic is None or automatic.scale is None or isinstance(keeping, EverySample):
             return self.planned(DEPLOYED, "Planning the policy to deploy")
         settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
         log, d, box = self.model.log, spaces.low.size, placed_box(settings, spaces.low, spaces.high)
         keeps = np.zeros(d) if automatic.metric is not None else displaces(log, automatic.scale)
         if settings.step_scale > 0.0:
-            keeps = np.append(keeps, 1.0)
-        return deployed_plan(settings, log, lambda: self._keeping.new(settings, box, self.smoothing(d))[0], keeps)
+            keeps = np.append(keeps, 1.0)  # each step is one step later
+        new_store = functools.partial(keeping.new_store, settings, box, self.smoothing(d))
+        return deployed_plan(settings, log, new_store, self.number_of_representatives, keeps)
 
 
 def check_bandwidth(bandwidth: Any) -> float:

@@ -54,6 +54,7 @@ __all__ = [
     "local_weight",
     "nearest",
     "new_representatives",
+    "put",
     "relist_cones",
     "representative_room",
     "reweigh",
@@ -299,6 +300,15 @@ def find_or_add(reps, settings, u):
     if reps.number[KNOWN] >= reps.limit:
         reps.number[FAR] += 1
         return nearest(reps, settings.space, u)
+    v = put(reps, u)
+    meet(reps, settings, v, u)
+    keep(reps, u, v)
+    return v
+
+
+@inner
+def put(reps, u):
+    """Make the embedded state `u` a representative, which has no neighbours yet; return its number."""
     v = reps.number[KNOWN]
     for j in range(u.size):
         reps.points[v, j, 0] = u[j]
@@ -308,8 +318,6 @@ def find_or_add(reps, settings, u):
     cell += cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
     reps.following[v] = reps.head[cell]
     reps.head[cell] = v
-    meet(reps, settings, v, u)
-    keep(reps, u, v)
     return v
 
 
@@ -506,7 +514,8 @@ def new_lists(reps, settings, reach, weigh):
 def reweigh(reps, settings, coming):
     """The same set with the weights of another bandwidth, and room for `coming` more representatives."""
     reps = reps._replace(scales=np.array([[settings.inverse_sigma2], [settings.reach]]))
-    return grow_representatives(reps._replace(weights=new_lists(reps, settings, settings.reach, True)), coming)
+    reps = reps._replace(weights=new_lists(reps, settings, settings.reach, True))
+    return grow_representatives(reps, coming) if coming else reps
 
 
 def relist_cones(reps, settings, reach):

@@ -14,22 +14,32 @@ If there is no representative around z, the transition leads to the representati
 
 import numpy as np
 
-from kernelrl.geometry.representatives import KNOWN, find, gather, nearest
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.geometry.representatives import KNOWN, find, gather, put
+from kernelrl.jit.compile import compiled
 from kernelrl.jit.handles import hand_over
 from kernelrl.stores.interface import pool
-from kernelrl.stores.merged import count_sample
+from kernelrl.stores.merged import count_sample, renew_local
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, has_next, place
 from kernelrl.stores.transitions import blocks_left, count_transition, grow_transitions, new_transitions
 
 __all__ = ["landed"]
 
 
-@inner
-def representative_of(reps, space, x):
-    """The representative of the embedded state `x`."""
-    u = find(reps, space, x)
-    return u if u >= 0 else nearest(reps, space, x)
+@compiled
+def put_logged(settings, store, log, order, x):
+    """Make representatives of all logged states, in this order of transitions; return whether there was room.
+
+    They have no neighbours yet. `x` (places,) is scratch.
+    """
+    reps = store.reps
+    for t in order:
+        for end in (FROM, TO):
+            place(settings, log.states[end, t], log.labels[STEP, t] + end, x)
+            if find(reps, settings.space, x) < 0:
+                if reps.number[KNOWN] == reps.following.size:
+                    return False
+                put(reps, x)
+    return True
 
 
 @compiled
@@ -45,7 +55,7 @@ def count_landings(settings, store, log, first, keeps, x, y, z):
         h, a, ends = log.labels[STEP, t], log.labels[ACTION, t], log.labels[TERMINATED, t] != 0
         place(settings, log.states[FROM, t], h, x)
         place(settings, log.states[TO, t], h + 1, y)
-        v = representative_of(reps, space, x)
+        v = find(reps, space, x)
         count_sample(settings, store, h, v, a, log.reward[t], -1, ends)
         if not has_next(settings, h, ends):
             continue
@@ -53,25 +63,28 @@ def count_landings(settings, store, log, first, keeps, x, y, z):
             z[j] = y[j] + keeps[j] * (reps.points[v, j, 0] - x[j])
         n = gather(reps, space, z, reps.number[KNOWN])
         if n == 0:
-            reps.around[0], reps.share[0], n = representative_of(reps, space, y), 1.0, 1
+            reps.around[0], reps.share[0], n = find(reps, space, y), 1.0, 1
         for i in range(n):
             pair = v * store.C.shape[2] + a
             count_transition(transitions, pool(settings, h), pair, reps.around[i], reps.share[i])
     return log.number[LOGGED]
 
 
-def landed(settings, store, log, keeps):
-    """`store`, which has the representatives of all logged transitions, with its data by the rule above.
+def landed(settings, log, order, new_store, capacity, keeps):
+    """A store with the data of all logged transitions by the rule above, and local bandwidths from these.
 
-    `keeps` (places,) are the k_j. Bandwidths must be local; they are not renewed.
+    Representatives are made in this `order` of the transitions. `new_store(capacity)` makes an empty store without a
+    limit on them; `keeps` (places,) are the k_j.
     """
-    for counts in (store.N, store.rewards, store.ended, store.steps):
-        counts[:] = 0
-    known, done = int(store.reps.number[KNOWN]), 0
-    store = store._replace(transitions=new_transitions(store.C.shape[0], store.reps.following.size, known))
     x, y, z = np.zeros((3, len(keeps)))
+    store = new_store(capacity)
+    while not put_logged(hand_over(settings), hand_over(store), hand_over(log), order, x):
+        capacity *= 2
+        store = new_store(capacity)
+    known, done = int(store.reps.number[KNOWN]), 0
+    store = store._replace(transitions=new_transitions(store.C.shape[0], capacity, known))
     while done < log.number[LOGGED]:
         store = store._replace(transitions=grow_transitions(store.transitions, known))
         parts = (hand_over(part) for part in (settings, store, log))
         done = int(count_landings(*parts, done, keeps, x, y, z))
-    return store
+    return renew_local(settings, store, 0)

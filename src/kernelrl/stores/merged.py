@@ -153,14 +153,14 @@ def check_merged(where, merged):
     require(left >= waiting, f"{where}transitions.chain", f"there is no room for the {waiting} samples that wait")
 
 
-def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, scales, local=False):
+def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, scales, local=False, capacity=64):
     """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them.
 
     `scales` (2, M): see `new_representatives`. `local`: whether each representative and action has a bandwidth of its
-    own.
+    own. `capacity`: for how many representatives there is room.
     """
     columns, M = padded(settings.actions), scales.shape[1]
-    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, scales, columns if local else 0)
+    reps = new_representatives(low, high, merge, limit, cone_reach, bounded, scales, columns if local else 0, capacity)
     H, U = settings.horizon, capacity_of(reps)
     pools = 1 if settings.stationary else H
     check_memory((pools, U * M, columns))
