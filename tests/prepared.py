@@ -14,7 +14,8 @@ import os, runpy, sys, traceback
 sys.path.insert(0, "")
 import kernelrl.experiments
 from kernelrl import RandomAgent, envs, metrics
-envs.TwinRooms()  # numba's own preparations
+from numba.core.registry import cpu_target
+cpu_target.target_context.refresh()  # numba's own preparations
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
