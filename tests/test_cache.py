@@ -741,6 +741,25 @@ def test_functions_of_one_name_stay_apart(tmp_path):
     assert found == [1, 1]
 
 
+AGAIN = """
+import json
+import kernelrl as krl
+from kernelrl.episodes.verbs import ask_for_room
+
+agent = krl.RandomAgent()
+for _ in range(3):
+    agent.fit("kernelrl/TwinRooms-v0", 2, seed=0, driver="python", progress=False)
+print(json.dumps([list(ask_for_room.stats.cache_misses.values()), list(ask_for_room.stats.cache_hits.values())]))
+"""
+
+
+def test_code_is_loaded_once(tmp_path):
+    """What is loaded is found under the types of this process, which have other hashes than where it was compiled."""
+    (tmp_path / "run.py").write_text(AGAIN)
+    assert result_of(start_user(tmp_path)) == ([[1]], [])
+    assert result_of(start_user(tmp_path)) == ([[]], [1])
+
+
 OUTSIDE = """
 import json, sys
 import numpy as np

@@ -53,6 +53,9 @@ class Pointer(types.Type):
     def __hash__(self):
         return self.hash
 
+    def __reduce__(self):
+        return Pointer, (self.instance_class, self.fields)  # the hash is another in every process
+
     def __eq__(self, other):
         return self is other or (isinstance(other, Pointer) and self.key == other.key)
 
