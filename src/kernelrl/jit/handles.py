@@ -11,7 +11,6 @@ of arrays may change.
 With the JIT disabled `hand_over` returns the model itself.
 """
 
-import functools
 import hashlib
 
 import numba
@@ -30,10 +29,13 @@ from numba.extending import (
 )
 from numba.np.numpy_support import as_dtype
 
-__all__ = ["Handle", "Pointer", "class_of", "hand_over"]
+__all__ = ["Handle", "Pointer", "class_of", "hand_over", "model_of"]
 
 WORD = 2**64 - 1
+NUMBERS = {bool: types.boolean, np.bool_: types.boolean, int: types.int64, np.int64: types.int64, float: types.float64}
+NUMBERS[np.float64] = types.float64
 array_types = {}  # see `type_of`
+pointers = {}  # see `pointer_to`
 
 
 class Pointer(types.Type):
@@ -70,7 +72,6 @@ class Pointer(types.Type):
         return tuple(kind for _, _, kind in self.fields)
 
 
-pointer_to = functools.cache(Pointer)
 register_model(Pointer)(models.OpaqueModel)
 
 
@@ -134,6 +135,9 @@ class Handle:
         self.memory = np.array(words, np.uint64)
         self.address = self.memory.ctypes.data
 
+    def __reduce__(self):
+        return hand_over, (self.model,)
+
 
 def lay_out(part, words):
     """Append the 64-bit words of a NamedTuple to `words`, and return its type. Called each time that arrays grow."""
@@ -147,14 +151,22 @@ def lay_out(part, words):
         elif hasattr(value, "_fields"):
             kind = lay_out(value, words)
         elif isinstance(value, bool | int | float | np.bool_ | np.int64):
-            kind = numba.typeof(value)
+            kind = NUMBERS.get(type(value)) or numba.typeof(value)
             number = np.float64(value) if isinstance(value, float) else np.int64(value)
             words.append(int(number.view(np.uint64)))
         else:
             cls = type(part).__name__
             raise TypeError(f"{cls}.{name}: a model holds arrays, numbers and NamedTuples, got {value!r}")
         fields.append((name, offset, kind))
-    return pointer_to(type(part), tuple(fields))
+    return pointer_to(type(part), fields)
+
+
+def pointer_to(cls, fields):
+    """The type of a NamedTuple, found by the numbers that numba gives its fields' types: their hashes take longer."""
+    key = cls, *(kind._code for _, _, kind in fields)
+    if key not in pointers:
+        pointers[key] = Pointer(cls, tuple(fields))
+    return pointers[key]
 
 
 def type_of(array):
@@ -183,6 +195,11 @@ def unbox_handle(kind, handle, c):
 def hand_over(model):
     """The model in the form that compiled entry points take; a handle is returned unchanged."""
     return model if numba.config.DISABLE_JIT or isinstance(model, Handle) else Handle(model)
+
+
+def model_of(model):
+    """The model itself, of a model or of its handle."""
+    return model.model if isinstance(model, Handle) else model
 
 
 def class_of(model):
