@@ -7,7 +7,9 @@ BIN := .venv/bin
 COMPILED := geometry bonuses stores planning algorithms
 INSTALLED := .venv/.installed
 DEV := .venv/.installed-dev
-# Modules are byte-compiled when first imported; most installed modules never are.
+# Modules are byte-compiled when first imported; most installed modules never are. Where Python is told not to write byte
+# code, as in many containers, each of the many processes would compile all that it imports again.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -361,6 +362,7 @@ def use(path: Path, out: Path) -> str:
 def in_child(path: Path, out: Path, pipe: int) -> None:
     """What a process does that tries one file; it never returns."""
     try:
+        gc.freeze()  # collecting garbage would touch, and so copy, all of the parent's memory
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         warnings.simplefilter("ignore")

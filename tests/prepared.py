@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 PREPARED = """
-import os, runpy, sys, traceback
+import gc, os, runpy, sys, traceback
 sys.path.insert(0, "")
 import kernelrl.experiments
 from kernelrl import RandomAgent, envs, metrics
-envs.TwinRooms()  # numba's own preparations
+from numba.core.registry import cpu_target
+cpu_target.target_context.refresh()  # numba's own preparations
+gc.freeze()  # collecting garbage in a fork would copy all memory
 for line in sys.stdin:
     child = os.fork()
     if child == 0:

@@ -741,6 +741,61 @@ def test_functions_of_one_name_stay_apart(tmp_path):
     assert found == [1, 1]
 
 
+AGAIN = """
+import json
+import kernelrl as krl
+from kernelrl.episodes.verbs import ask_for_room
+
+agent = krl.RandomAgent()
+for _ in range(3):
+    agent.fit("kernelrl/TwinRooms-v0", 2, seed=0, driver="python", progress=False)
+print(json.dumps([list(ask_for_room.stats.cache_misses.values()), list(ask_for_room.stats.cache_hits.values())]))
+"""
+
+
+def test_code_is_loaded_once(tmp_path):
+    """What is loaded is found under the types of this process, which have other hashes than where it was compiled."""
+    (tmp_path / "run.py").write_text(AGAIN)
+    assert result_of(start_user(tmp_path)) == ([[1]], [])
+    assert result_of(start_user(tmp_path)) == ([[]], [1])
+
+
+OUTSIDE = """
+import json, sys
+import numpy as np
+from kernelrl.jit.code_cache import adopt
+from kernelrl.jit.compile import cache_dir, compiled
+from numba import njit
+
+@compiled
+def alone(x):
+    return 2.0 * x[0]
+
+@compiled
+def algebra(x):
+    return np.dot(x, x)
+
+@njit(cache=True)
+def arrays(x):
+    return np.sort(x + np.ones(2))[0]
+
+adopt([arrays], cache_dir())
+functions = [alone, algebra, arrays]
+results = [(function(np.array([3.0, 4.0])), "numba.np.linalg" in sys.modules) for function in functions]
+print(json.dumps([results, [len(function.stats.cache_hits) for function in functions]]))
+"""
+
+
+def test_numba_is_prepared_only_for_code_that_needs_it(tmp_path):
+    """Code that calls linear algebra or allocates arrays needs functions that numba provides when it is prepared."""
+    (tmp_path / "run.py").write_text(OUTSIDE)
+    right = [6.0, 25.0, 4.0]
+    assert result_of(start_user(tmp_path)) == ([[[value, True] for value in right]], [0, 0, 0])
+    results, found = result_of(start_user(tmp_path))
+    assert results == [[[6.0, False], [25.0, True], [4.0, True]]]
+    assert found == [1, 1, 1]
+
+
 # ----------------------------------------------------------------------------------------------- processes side by side
 
 

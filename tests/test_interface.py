@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import os
+import pickle
 import subprocess
 import sys
 
@@ -151,6 +153,20 @@ def test_history_and_read_outs(variant):
 def test_interface(variant, check):
     """All that `krl.testing.check_agent` checks, one by one."""
     krl.testing.AGENT_CHECKS[check](functools.partial(make, variant), make_env())
+
+
+@pytest.mark.parametrize("variant", ["KernelUCBVI interpolated", "GreedyKernelUCBVI merged"])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])
+def test_a_copy_of_an_agent_that_has_acted(variant, copied):
+    """The plan of the policy to deploy, which is kept in the form that compiled code takes, is copied with it."""
+    agent = make(variant)
+    agent.fit(make_env(), 5, seed=SEED)
+    before = read(agent)
+    twin = copied(agent)
+    check_equal(read(twin), before)
+    agent.fit(make_env(), 5, seed=SEED)
+    read(agent)
+    check_equal(read(twin), before)
 
 
 @each_variant

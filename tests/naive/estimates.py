@@ -80,8 +80,8 @@ def counts(states, A: int, pool: Pool, sigma, beta: float, g, rho) -> np.ndarray
 
 def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, rho) -> np.ndarray:
     """Σ_s w̃_s(x, a)·f_s with w̃ = w/C, (n, A): r̂ with f = r, P̂V with f_s = V(y_s)."""
-    sums = weights(states, pool, sigma, g, rho) @ (tried(A, pool) * f[:, None])
-    return sums / counts(states, A, pool, sigma, beta, g, rho)
+    w, mine = weights(states, pool, sigma, g, rho), tried(A, pool)
+    return w @ (mine * f[:, None]) / (beta + w @ mine)
 
 
 def rewards_of_step(states, A: int, pool: Pool, h: int, sigma, beta: float, g, rho) -> np.ndarray:

@@ -83,7 +83,9 @@ class NaiveLocal:
         which = np.array([number[y.tobytes()] for y in x], dtype=int)
         for i, u in enumerate(np.asarray(states, dtype=float)):
             if number.get(u.tobytes(), np.inf) < (len(number) if planned is None else planned):
-                out[i] = ~np.isin(which, self.lists[number[u.tobytes()]])
+                stranger = np.ones(len(number), dtype=bool)
+                stranger[self.lists[number[u.tobytes()]]] = False
+                out[i] = stranger[which]
         return out
 
     def at(self, states, pools, planned) -> np.ndarray:

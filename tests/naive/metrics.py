@@ -6,6 +6,7 @@ not here: `estimates` never lets a sample of another action count.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -17,12 +18,13 @@ def lp(p: float, scale=None) -> Metric:
     """(Σ_i |(x_i - y_i)/scale_i|^p)^(1/p), the largest of them for p = ∞."""
 
     def rho(x, y):
-        difference = np.abs(x[:, None, :] - y[None, :, :])  # (n, m, d)
+        d = x.shape[1]
+        difference = [np.abs(x[:, None, i] - y[None, :, i]) for i in range(d)]  # (n, m) on each axis
         if scale is not None:
-            difference = difference / np.asarray(scale, dtype=float)
+            difference = [on_axis / s for on_axis, s in zip(difference, np.broadcast_to(scale, d), strict=True)]
         if np.isinf(p):
-            return difference.max(axis=2)
-        return (difference**p).sum(axis=2) ** (1 / p)
+            return functools.reduce(np.maximum, difference)
+        return sum(on_axis**p for on_axis in difference) ** (1 / p)
 
     return rho
 

@@ -363,7 +363,7 @@ class Agent:
     def read_model(self, model: Any, verb: int, states: Floats, step: int) -> Floats:
         """The read-out of a model at `states` (n, d) that have been checked: (n, A), or (n, 1) for values."""
         out = np.zeros((len(states), 1 if verb == verbs.READ_VALUES else self.spaces.actions))
-        verbs.read_rows(model, verb, states, step, out)
+        verbs.read_rows(self.handle() if model is self.model else model, verb, states, step, out)
         return out
 
     def handle(self) -> Any:

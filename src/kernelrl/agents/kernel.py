@@ -39,6 +39,7 @@ from kernelrl.episodes import verbs
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import Lp, resolve_metric
 from kernelrl.geometry.representatives import CUT
+from kernelrl.jit.handles import hand_over
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
 from kernelrl.planning.replan import REPLAN, replan_code
@@ -99,7 +100,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             given = None if is_auto(self.metric) else self.metric
             merge = None if isinstance(self.representatives, str) else self.representatives
             self._automatic = Automatic(given, merge, max_representatives)
-        self._deployed: tuple[Any, Planned] | None = None
+        self._deployed: tuple[Any, Any] | None = None  # for which data, and the plan's handle
         self._changes = 0  # of settings, so far
         self._advice = Advice()
 
@@ -413,7 +414,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
         version = int(samples_in(self.model.store)), self._changes
         if self._deployed is None or self._deployed[0] != version:
-            self._deployed = version, self._plan_to_deploy()
+            self._deployed = version, hand_over(self._plan_to_deploy())
         return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)
 
     def _plan_to_deploy(self) -> Planned:

@@ -7,6 +7,10 @@ edited or misplaced is deleted, and its function is compiled again. Nothing is u
 
 NamedTuple classes of the signature are stored as their position in it. The caller already has these classes, so this
 also works for classes defined in a script, in a notebook or inside a function.
+
+numba prepares itself before it loads code: it imports all that it could need to compile, scipy's linear algebra
+included. That takes half of the time from the start of a process to its first episode, and most code needs none of it.
+An entry lists the outside functions that its code calls, and only if one of them is missing is numba prepared.
 """
 
 import contextlib
@@ -21,6 +25,7 @@ import tempfile
 from pathlib import Path
 
 import numba
+from llvmlite import binding as llvm
 from numba.core import sigutils
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache, _Cache
@@ -36,7 +41,7 @@ except ImportError:  # not on Windows; renaming alone keeps each entry whole
 
 __all__ = ["CodeCache", "adopt", "cache_of"]
 
-BEGINNING = b"kernelrl machine code 1\n"
+BEGINNING = b"kernelrl machine code 2\n"
 SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "DEBUGINFO_DEFAULT")  # of numba
 
 
@@ -118,6 +123,13 @@ def discard(path, key):
             path.unlink(missing_ok=True)
 
 
+def outside(library):
+    """The names of the functions and variables that machine code uses and does not contain."""
+    module = library._final_module
+    named = itertools.chain(module.functions, module.global_variables)
+    return sorted(value.name for value in named if value.is_declaration and not value.name.startswith("llvm."))
+
+
 class Pickler(NumbaPickler):
     """numba's pickler, with some classes replaced by their number."""
 
@@ -192,7 +204,6 @@ class CodeCache(_Cache):
 
     def load_overload(self, sig, target_context):
         """What was compiled for this signature, or None; called by numba before it compiles."""
-        target_context.refresh()
         try:
             key = self._keys[sig] = self.key(sig, target_context.codegen())
         except UnknownError:
@@ -210,7 +221,10 @@ class CodeCache(_Cache):
 
     def _rebuild(self, payload, signature, target_context):
         arguments, _ = sigutils.normalize_signature(signature)
-        reduced = Unpickler(io.BytesIO(payload), classes_of(arguments)).load()
+        file = io.BytesIO(payload)
+        if any(llvm.address_of_symbol(name) is None for name in pickle.load(file)):
+            target_context.refresh()
+        reduced = Unpickler(file, classes_of(arguments)).load()
         if reduced[3].args != tuple(arguments):
             raise ValueError("compiled for other types")
         return CompileResult._rebuild(target_context, *reduced)
@@ -224,6 +238,7 @@ class CodeCache(_Cache):
             return  # its machine code would hold a copy of the class, not the class itself
         try:
             buffer = io.BytesIO()
+            pickle.dump(outside(data.library), buffer, protocol=4)
             Pickler(buffer, classes_of(data.signature.args)).dump(data._reduce())
             write(self.path(key), key, buffer.getvalue())
         except Exception as error:  # a full disk or a read-only folder must not end a run

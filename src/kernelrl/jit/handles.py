@@ -11,7 +11,6 @@ of arrays may change.
 With the JIT disabled `hand_over` returns the model itself.
 """
 
-import functools
 import hashlib
 
 import numba
@@ -28,11 +27,15 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
+from numba.np.numpy_support import as_dtype
 
-__all__ = ["Handle", "Pointer", "class_of", "hand_over"]
+__all__ = ["Handle", "Pointer", "class_of", "hand_over", "model_of"]
 
 WORD = 2**64 - 1
+NUMBERS = {bool: types.boolean, np.bool_: types.boolean, int: types.int64, np.int64: types.int64, float: types.float64}
+NUMBERS[np.float64] = types.float64
 array_types = {}  # see `type_of`
+pointers = {}  # see `pointer_to`
 
 
 class Pointer(types.Type):
@@ -46,7 +49,17 @@ class Pointer(types.Type):
         self.instance_class, self.fields = cls, fields
         self.places = {name: (offset, kind) for name, offset, kind in fields}
         layout = hashlib.sha256(repr(fields).encode()).hexdigest()[:12]
+        self.hash = hash((cls, fields))  # numba asks for it all the time while compiling
         super().__init__(name=f"Pointer({cls.__name__} {id(cls):x} {layout})")
+
+    def __hash__(self):
+        return self.hash
+
+    def __reduce__(self):
+        return Pointer, (self.instance_class, self.fields)  # the hash is another in every process
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, Pointer) and self.key == other.key)
 
     @property
     def key(self):
@@ -59,7 +72,6 @@ class Pointer(types.Type):
         return tuple(kind for _, _, kind in self.fields)
 
 
-pointer_to = functools.cache(Pointer)
 register_model(Pointer)(models.OpaqueModel)
 
 
@@ -78,35 +90,37 @@ class PointerFields(AttributeTemplate):
 def load_field(context, builder, kind, address, field):
     """Load a field. It does not change while compiled code runs, so LLVM may load it once and keep it."""
     offset, of = kind.places[field]
-    place = builder.gep(address, [context.get_constant(types.intp, offset)])
     if isinstance(of, Pointer):
-        return place
+        return builder.gep(address, [context.get_constant(types.intp, offset)])
     if isinstance(of, types.Array):
-        return load_array(context, builder, of, place)
+        return load_array(context, builder, of, address, offset)
     data = context.data_model_manager[of]
-    return data.from_data(builder, load_word(builder, place, 0, data.get_data_type()))
+    return data.from_data(builder, load_word(builder, address, offset, data.get_data_type()))
 
 
-def load_word(builder, place, number, kind):
-    """The 64-bit word of that number at `place`, as an LLVM type; it never changes while compiled code runs."""
-    address = builder.gep(place, [ir.Constant(ir.IntType(64), 8 * number)])
-    loaded = builder.load(builder.bitcast(address, kind.as_pointer()))
+def load_word(builder, address, offset, kind):
+    """The 64-bit word at `offset` bytes, as an LLVM type; it never changes while compiled code runs."""
+    place = builder.gep(address, [ir.Constant(ir.IntType(64), offset)])
+    loaded = builder.load(builder.bitcast(place, kind.as_pointer()))
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded
 
 
-def load_array(context, builder, kind, place):
+def load_array(context, builder, kind, address, offset):
     """An array, part by part: of a load of all parts at once LLVM would forget that they never change."""
-    array, word = context.make_array(kind)(context, builder), ir.IntType(64)
-    parts = [load_word(builder, place, 3 + j, word) for j in range(2 * kind.ndim)]
-    array.meminfo = context.get_constant_null(types.MemInfoPointer(kind.dtype))
-    array.parent = context.get_constant_null(types.pyobject)
-    array.nitems = load_word(builder, place, 0, word)
-    array.itemsize = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    array.data = load_word(builder, place, 2, context.get_data_type(kind.dtype).as_pointer())
-    array.shape = cgutils.pack_array(builder, parts[: kind.ndim])
-    array.strides = cgutils.pack_array(builder, parts[kind.ndim :])
-    return array._getvalue()
+    layout, word = context.data_model_manager[kind], ir.IntType(64)
+    shape = [load_word(builder, address, offset + 8 * (3 + j), word) for j in range(2 * kind.ndim)]
+    parts = {
+        "nitems": load_word(builder, address, offset, word),
+        "itemsize": ir.Constant(word, as_dtype(kind.dtype).itemsize),
+        "data": load_word(builder, address, offset + 16, context.get_data_type(kind.dtype).as_pointer()),
+        "shape": cgutils.pack_array(builder, shape[: kind.ndim]),
+        "strides": cgutils.pack_array(builder, shape[kind.ndim :]),
+    }
+    array = ir.Constant(layout.get_value_type(), None)  # numba's own way, by memory, takes twice as many instructions
+    for name, part in parts.items():
+        array = builder.insert_value(array, part, layout.get_field_position(name))
+    return array
 
 
 class Handle:
@@ -121,6 +135,9 @@ class Handle:
         self.memory = np.array(words, np.uint64)
         self.address = self.memory.ctypes.data
 
+    def __reduce__(self):
+        return hand_over, (self.model,)
+
 
 def lay_out(part, words):
     """Append the 64-bit words of a NamedTuple to `words`, and return its type. Called each time that arrays grow."""
@@ -134,14 +151,22 @@ def lay_out(part, words):
         elif hasattr(value, "_fields"):
             kind = lay_out(value, words)
         elif isinstance(value, bool | int | float | np.bool_ | np.int64):
-            kind = numba.typeof(value)
+            kind = NUMBERS.get(type(value)) or numba.typeof(value)
             number = np.float64(value) if isinstance(value, float) else np.int64(value)
             words.append(int(number.view(np.uint64)))
         else:
             cls = type(part).__name__
             raise TypeError(f"{cls}.{name}: a model holds arrays, numbers and NamedTuples, got {value!r}")
         fields.append((name, offset, kind))
-    return pointer_to(type(part), tuple(fields))
+    return pointer_to(type(part), fields)
+
+
+def pointer_to(cls, fields):
+    """The type of a NamedTuple, found by the numbers that numba gives its fields' types: their hashes take longer."""
+    key = cls, *(kind._code for _, _, kind in fields)
+    if key not in pointers:
+        pointers[key] = Pointer(cls, tuple(fields))
+    return pointers[key]
 
 
 def type_of(array):
@@ -170,6 +195,11 @@ def unbox_handle(kind, handle, c):
 def hand_over(model):
     """The model in the form that compiled entry points take; a handle is returned unchanged."""
     return model if numba.config.DISABLE_JIT or isinstance(model, Handle) else Handle(model)
+
+
+def model_of(model):
+    """The model itself, of a model or of its handle."""
+    return model.model if isinstance(model, Handle) else model
 
 
 def class_of(model):

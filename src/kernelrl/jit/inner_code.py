@@ -9,9 +9,12 @@ code of its own, an inner function exists only inside its callers.
 numba resolves a call by the argument types and by the caller's flags, which it compares one by one, option by option.
 That was a tenth of the compile time, and a function was compiled again for callers that differ only in their wrappers.
 Here such callers share one object, `CallerFlags`.
+
+numba also has LLVM parse a module for the size of each variable's type; `size_of` remembers them.
 """
 
 import ctypes
+import functools
 import sys
 
 from numba import _dynfunc
@@ -47,11 +50,19 @@ class OwnFlags(Flags):
         return known.setdefault(shown, shown)
 
 
+@functools.cache
+def size_of(kind, data):
+    """The size of an LLVM type in bytes."""
+    return kind.get_abi_size(data)
+
+
 class EntryCompiler(Compiler):
     """numba's compiler, with flags as above."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
         super().__init__(typingctx, targetctx, library, args, return_type, OwnFlags(flags), locals)
+        context = self.state.targetctx
+        context.get_abi_sizeof = lambda kind: size_of(kind, context.target_data)
 
 
 class InnerLibrary(JITCodeLibrary):

@@ -4,7 +4,7 @@ import numpy as np
 
 from kernelrl.geometry.representatives import KNOWN, copy_place, gather
 from kernelrl.jit.compile import compiled
-from kernelrl.jit.handles import hand_over
+from kernelrl.jit.handles import hand_over, model_of
 from kernelrl.planning.backward import backward
 from kernelrl.planning.interface import Planned, q_at
 from kernelrl.planning.sides import highest
@@ -61,8 +61,8 @@ def fill_q(planned, side, states, h, u, out):
 
 
 def read_q(planned, side, states, h):
-    """(n, A) Q_h on that side at `states` (n, d)."""
-    out = np.zeros((len(states), planned.settings.actions))
+    """(n, A) Q_h on that side at `states` (n, d); `planned` may be a handle."""
+    out = np.zeros((len(states), model_of(planned).settings.actions))
     fill_q(hand_over(planned), side, states, h, np.zeros(states.shape[1] + 1), out)
     return out
 
