@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
+from kernelrl.agents.deploying import displaces
+from kernelrl.jit.handles import model_of
+from kernelrl.stores.log import Log
 from test_interface import check_equal, make_env
 from walks import limited
 
@@ -198,3 +201,40 @@ def test_a_file_where_rewards_depend_on_the_step(cls, tmp_path):
     for one in (agent, again):
         one.fit(env, 3, progress=False)
     check_equal(read(again, env), read(agent, env))
+
+
+def transitions(x, y, actions):
+    """A log of these transitions, without rewards."""
+    labels = np.array([np.zeros(len(x), int), actions, np.zeros(len(x), int)])
+    return Log(np.array([x, y]), labels, np.zeros(len(x)), np.array([len(x)]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_steps_lead(seed):
+    """The first coordinate moves, the second jumps to a place, the third stays, the fourth is noise."""
+    rng = np.random.default_rng(seed)
+    x, actions = rng.random((500, 4)), rng.integers(3, size=500)
+    y = np.column_stack([x[:, 0] + 0.1 * actions, 0.3 * actions, x[:, 2], rng.random(500)])
+    y += 0.01 * rng.standard_normal(y.shape)
+    assert displaces(transitions(x, y, actions), np.full(4, 0.1)).tolist() == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_steps_resemble_those_of_the_same_action():
+    """Each action goes to a place of its own, so that the places of any action say nothing."""
+    x = np.tile(np.linspace(0.0, 1.0, 100), 2)[:, None]
+    actions = np.repeat([0, 1], 100)
+    places = np.where(actions == 0, 0.0, 50.0)[:, None]
+    assert displaces(transitions(x, places, actions), np.ones(1)) == 0.0
+    assert displaces(transitions(x, x + places, actions), np.ones(1)) == 1.0
+
+
+@both
+def test_deployed_where_only_equal_states_are_merged(cls):
+    """All plans to deploy are the same there, and so is their mean."""
+    agent = cls(representatives=0.0)
+    agent.fit(limited(widths=(1.0, 1.0), ends=True), 30, seed=0, progress=False)
+    agent.act(np.array([0.5, 0.5]), step=0)
+    planned = model_of(agent._deployed[1])
+    U = agent.number_of_representatives
+    for h in (0, 4, 7):
+        np.testing.assert_allclose(planned.plan.Q[h, :U, :4].max(axis=1), planned.plan.V[h, :U], rtol=1e-12)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelrl.geometry.representatives import KNOWN, copy_place, gather
+from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.handles import hand_over, model_of
 from kernelrl.planning.backward import backward
@@ -36,6 +36,8 @@ def add_between(planned, other, x):
     for u in range(reps.number[KNOWN]):
         copy_place(reps, u, x)
         n = gather(near, planned.settings.space, x, near.number[KNOWN])
+        if n == 0:  # only states that are equal are merged
+            near.around[0], near.share[0], n = find(near, planned.settings.space, x), 1.0, 1
         for i in range(n):
             for h in range(H):
                 for a in range(actions):
