@@ -1,7 +1,7 @@
 """The policy to deploy of an agent that chooses its settings itself, and so has its raw transitions.
 
-Which states become representatives depends on the order in which they arrive, and in four dimensions and more plans
-of the same data differ much for that reason alone. So PLANS plans are made, each from all transitions in another order
+Which states become representatives depends on the order in which they arrive, and plans of the same data differ for that
+reason alone, much so in four dimensions and more. So PLANS plans are made, each from all transitions in another order
 (the first in theirs), with bandwidths from all data. The policy is greedy in the mean of their Q_h, which is read at
 the representatives of the first plan and, between these, as usual.
 
@@ -33,7 +33,7 @@ __all__ = ["deployed_plan", "displaces"]
 
 Floats = npt.NDArray[np.float64]
 PLANS = 3
-POOL = 4000
+POOL = 4000  # transitions at most are compared with their nearest ones
 LONG = 20_000  # planning from at least so many transitions shows a bar
 
 
