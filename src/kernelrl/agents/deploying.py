@@ -1,6 +1,6 @@
 """The policy to deploy of an agent that chooses its settings itself, and so has its raw transitions.
 
-Which states become representatives depends on the order in which they arrive, and plans of the same data differ for that
+Which states become representatives depends on the order in which they arrive. Plans of the same data differ for that
 reason alone, much so in four dimensions and more. So PLANS plans are made, each from all transitions in another order
 (the first in theirs), with bandwidths from all data. The policy is greedy in the mean of their Q_h, which is read at
 the representatives of the first plan and, between these, as usual.
