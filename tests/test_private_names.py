@@ -17,7 +17,8 @@ EXCEPTIONS = {
     ("jit/code_cache.py", "_rebuild"): "how it is made code again",
     ("jit/code_cache.py", "_cache"): "where numba looks for kept code,",
     ("jit/compile.py", "_cache"): "the same",
-    ("jit/handles.py", "_getvalue"): "how numba's own code makes a value of the parts of an array",
+    ("jit/code_cache.py", "_final_module"): "the only object of numba that lists what machine code calls",
+    ("jit/handles.py", "_code"): "the number by which numba tells types apart, where hashes take longer",
     ("jit/handles.py", "_numba_type_"): "where numba looks for the type of an object",
     (
         "envs/wrapping.py",

@@ -439,7 +439,10 @@ def check_bandwidth(bandwidth: Any) -> float:
 def check_given_bandwidth(bandwidth: Any) -> float:
     """The argument `bandwidth` as a float, or an error that also says how several are given."""
     if isinstance(bandwidth, list | tuple) or (isinstance(bandwidth, np.ndarray) and bandwidth.ndim > 0):
-        raise ValueError(f"bandwidth: several at once are krl.schedules.Bandwidths([…]); got {bandwidth!r}")
+        raise ValueError(
+            f"bandwidth must be a finite number above 0, got {bandwidth!r}; several at once are "
+            "krl.schedules.Bandwidths([…])"
+        )
     return check_bandwidth(bandwidth)
 
 
