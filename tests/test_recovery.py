@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import gymnasium as gym
 import numpy as np
@@ -111,7 +113,7 @@ def test_short_calls_share_a_copy(monkeypatch):
     copies = []
     take = recovery.Recovery._copy
     monkeypatch.setattr(recovery, "SHARE", 1e9)
-    monkeypatch.setattr(recovery.Recovery, "_copy", lambda self: (copies.append(1), take(self)))
+    monkeypatch.setattr(recovery.Recovery, "_copy", lambda self, agent: (copies.append(1), take(self, agent)))
     variant = "GreedyKernelUCBVI merged"
     env, agent = Failing(make_env(), raising, 3), make(variant)
     _, found = whole(variant)
@@ -209,3 +211,20 @@ def test_a_monitored_run_that_fails():
         agent.fit(env, EPISODES, seed=SEED, monitor=lambda states, step: np.zeros(len(states)))
     optimism = caught.value.history.optimism
     assert set(optimism.episodes.tolist()) == set(range(FAIL_AT)) and optimism.values.size == H * FAIL_AT
+
+
+def test_an_agent_is_freed_at_once(monkeypatch):
+    """Its arrays are large, and the garbage collector may come late."""
+    monkeypatch.setattr(recovery, "SHARE", 1e9)  # so that the next call of `fit` would reuse the copy
+    gc.collect()
+    gc.disable()
+    try:
+        agent = krl.KernelUCBVI()
+        agent.fit(gym.wrappers.TimeLimit(gym.Wrapper(make_env()), H), 3, seed=0, progress=False)
+        assert agent.recovery is not None
+        agent.act(agent.spaces.low, step=0)
+        alive = weakref.ref(agent)
+        del agent
+        assert alive() is None
+    finally:
+        gc.enable()

@@ -130,14 +130,14 @@ def fit(
             except BaseException as error:
                 done = agent.episodes - first  # whole episodes of an unfinished block also count
                 if recovery is not None and not whole:
-                    recovery.restore(first + done, loop.again)
+                    recovery.restore(agent, first + done, loop.again)
                 agent.recovery = None
                 with contextlib.suppress(AttributeError, TypeError):
                     error.history = history()  # type: ignore[attr-defined]
                 raise
             seconds = time.perf_counter() - before
             if recovery is not None:
-                recovery.learnt(seconds)
+                recovery.learnt(agent, seconds)
             if loop.compiled:
                 size = next_size(max(1, played), seconds)
             bar.update(done)

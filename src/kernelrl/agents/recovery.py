@@ -59,38 +59,41 @@ def advance_recorded(
 
 
 class Recovery:
-    """What is needed to bring an agent back to the end of its last whole episode."""
+    """What is needed to bring an agent back to the end of its last whole episode.
+
+    An agent keeps it from one call of `fit` to the next. It must not keep the agent: Python frees objects that keep
+    each other much later, and an agent's arrays are large.
+    """
 
     def __init__(self, agent: Any, compiled: bool) -> None:
-        self._agent = agent
         self.records: list[Any] | None = None if compiled else []
         """(start, steps) of each episode since the last copy; the environment's adapter appends to it."""
-        self._copy()
+        self._copy(agent)
 
     @property
     def worth_keeping(self) -> bool:
         """Whether the next call of `fit` should reuse this copy instead of making its own."""
         return self.records is not None and self._learning < SHARE * self._cost
 
-    def _copy(self) -> None:
+    def _copy(self, agent: Any) -> None:
         before = time.perf_counter()
-        self._captured = self._agent.capture()
+        self._captured = agent.capture()
         self._cost, self._learning = time.perf_counter() - before, 0.0
         if self.records is not None:
             self.records.clear()
 
-    def learnt(self, seconds: float) -> None:
+    def learnt(self, agent: Any, seconds: float) -> None:
         """Note that whole episodes were played, which took `seconds`."""
         self._learning += seconds
         if self._learning > SHARE * self._cost + 0.1:
-            self._copy()
+            self._copy(agent)
 
-    def restore(self, episodes: int, play: Any) -> None:
+    def restore(self, agent: Any, episodes: int, play: Any) -> None:
         """Bring the agent to the end of its episode number `episodes`; `play(world, count)` continues from its state.
 
         `world` is the record, or None for the compiled environment itself.
         """
-        agent, records = self._agent, self.records
+        records = self.records
         agent.reinstate(self._captured)
         world = None if records is None else Recorded([Record(*record) for record in records], [0, 0])
         while agent.episodes < episodes:
