@@ -7,10 +7,12 @@ import time
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 import kernelrl as krl
+from kernelrl.episodes import verbs
 
 H = 20
 SETTING = {"bandwidth": 0.025, "regularization": 0.01, "representatives": None, "reward_range": (0, 1)}
@@ -28,6 +30,31 @@ def agent(cls, stationary):
     make, setting = getattr(krl, cls).preset, {**SETTING, "lipschitz": LIPSCHITZ, "stationary": stationary}
     make("text", **setting).fit(environment(), 3, seed=1, progress=False)
     return make("text", **setting)
+
+
+def after_random_episodes(agent, episodes):
+    """The agent after random episodes of TwinRooms, the same for every agent, and ready for the next one."""
+    env, rng = environment().unwrapped, np.random.default_rng(0)
+    agent.start(env.observation_space, env.action_space, H, 0)
+    for k in range(episodes):
+        agent.begin_episode()
+        x, _ = env.reset(seed=k)
+        for h in range(H):
+            action = int(rng.integers(4))
+            y, reward, *_ = env.step(action)
+            agent.observe(x, action, reward, y, h)
+            x = y
+        agent.end_episode()
+    agent.begin_episode()
+    return agent
+
+
+def plan_seconds(agent):
+    """CPU time of one plan."""
+    handle, before = agent.handle(), time.process_time()
+    for _ in range(5):
+        verbs.begin_episode(handle)
+    return (time.process_time() - before) / 5
 
 
 def seconds(function, *arguments):

@@ -21,9 +21,8 @@ import gymnasium as gym
 import numpy as np
 
 import kernelrl as krl
-from _common import environment, report
+from _common import after_random_episodes, environment, plan_seconds, report
 from kernelrl.agents.evaluation import t_interval
-from kernelrl.episodes import verbs
 from kernelrl.geometry.representatives import DEGREE, KNOWN
 
 ROUNDS = 15
@@ -59,27 +58,7 @@ def learnt(bandwidth, episodes):
         bandwidth=bandwidth, representatives=MERGE, reward_range=(0, 1), bonus="simplified", reading="nearest",
         replan="episode",
     )  # fmt: skip
-    env, rng = environment().unwrapped, np.random.default_rng(0)
-    agent.start(env.observation_space, env.action_space, 20, 0)
-    for k in range(episodes):
-        agent.begin_episode()
-        x, _ = env.reset(seed=k)
-        for h in range(20):
-            action = int(rng.integers(4))
-            y, reward, *_ = env.step(action)
-            agent.observe(x, action, reward, y, h)
-            x = y
-        agent.end_episode()
-    agent.begin_episode()
-    return agent
-
-
-def plan_seconds(agent):
-    """CPU time of one plan."""
-    handle, before = agent.handle(), time.process_time()
-    for _ in range(5):
-        verbs.begin_episode(handle)
-    return (time.process_time() - before) / 5
+    return after_random_episodes(agent, episodes)
 
 
 def cost(options):

@@ -9,13 +9,11 @@ rounds in which the two take turns.
 """
 
 import argparse
-import time
 
 import numpy as np
 
 import kernelrl as krl
-from _common import environment, report
-from kernelrl.episodes import verbs
+from _common import after_random_episodes, plan_seconds, report
 from kernelrl.geometry.representatives import DEGREE, KNOWN
 
 ROUNDS = 15
@@ -27,28 +25,7 @@ def learnt(bandwidth, kernel, options):
         bandwidth=bandwidth, kernel=kernel, representatives=options.merge, reward_range=(0, 1), metric="euclidean",
         bonus="simplified", reading="nearest", replan="episode",
     )  # fmt: skip
-    env = environment().unwrapped
-    agent.start(env.observation_space, env.action_space, 20, 0)
-    rng = np.random.default_rng(0)
-    for k in range(options.episodes):
-        agent.begin_episode()
-        x, _ = env.reset(seed=k)
-        for h in range(20):
-            action = int(rng.integers(4))
-            y, reward, *_ = env.step(action)
-            agent.observe(x, action, reward, y, h)
-            x = y
-        agent.end_episode()
-    agent.begin_episode()
-    return agent
-
-
-def plan_seconds(agent):
-    """CPU time of one plan."""
-    handle, before = agent.handle(), time.process_time()
-    for _ in range(5):
-        verbs.begin_episode(handle)
-    return (time.process_time() - before) / 5
+    return after_random_episodes(agent, options.episodes)
 
 
 def main():

@@ -21,9 +21,8 @@ machine code made for one serves them all. A bonus of a user's own is a class of
     SELF_NORMALISED   the same with √(β+Σw²) for √C
 
 The coefficients c of the last three depend on the number of samples through its epoch, ⌊log2(1+n)⌋:
-`kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. Each of several bandwidths
-has a table of its own, side by side. B' lacks the term c2/C,
-since estimates are shrunk towards 0.
+`kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. With several bandwidths
+their tables stand side by side. B' lacks the term c2/C, since estimates are shrunk towards 0.
 """
 
 import math
