@@ -10,7 +10,10 @@ root of the count. Each time the episodes have grown by a fifth: where an s_j ha
 taken; otherwise, with more than 6 steps for each representative and action, g becomes 0.8 times smaller, unless it is
 0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit. With as many as the limit, before
 whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the limit are left.
-After each change everything is learnt again from the first transition on.
+After each change everything is learnt again from the first transition on. Whenever bandwidths are renewed, all
+transitions are counted again with the representatives there are: (x, a, r, y) for the nearest one, v, of x; it leads to
+all that are around z, z_j = y_j + k_j·(v_j - x_j), by the shares by which values are read there (`naive.deploying`).
+Those that arrive later lead to the representative of y until then.
 
 Where data are pooled, no metric is given and rewards depend on the step (`kernelrl.agents.dependence`), each step has
 its own; where the motion does, states have the step, divided by max(1, 0.03·H), as another coordinate.
@@ -27,6 +30,7 @@ from kernelrl.stores.log import Log
 from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
 from naive.deploying import NaiveDeploying
+from naive.estimates import Data
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.kernels import BY_NAME
@@ -90,6 +94,7 @@ class NaiveAutomatic:
             self._look(number)
             self.due = max(k + 1, k + k // 5)
         if is_due or is_full:
+            self._land()
             self.bandwidths.local.due = 0
         self.bandwidths.episodes = k
         self.bandwidths.begin_episode()
@@ -166,12 +171,28 @@ class NaiveAutomatic:
             self.grain *= 1.15
             self._make()
 
+    def _land(self) -> None:
+        """Count all transitions again."""
+        reps, both, keeps = self.representatives, (self.before, self.deployed), self.keeps()
+        for one in both:
+            one.naive.data = Data(self.H, self.stationary)
+        for t in self.log:
+            x, a, r, y, h, terminated = self.placed(t)
+            v = reps.read(x)
+            share = reps.leads(y + keeps * (v - x), y)
+            there = np.flatnonzero(share)
+            for one in both:
+                one.naive.data.add(v, a, r, np.array(reps.states)[there], h, terminated, share[there])
+
+    def keeps(self) -> np.ndarray:
+        """The k_j."""
+        keeps = np.zeros(len(self.low)) if self.rho is not None else displaces(self.columns(), self.s)
+        return np.append(keeps, 1.0) if self.depends == "motion" else keeps
+
     def policy(self) -> NaiveDeploying:
         """The policy to deploy."""
-        keeps = np.zeros(len(self.low)) if self.rho is not None else displaces(self.columns(), self.s)
-        keeps = np.append(keeps, 1.0) if self.depends == "motion" else keeps
         log, by_step = [self.placed(t) for t in self.log], self.depends == "rewards"
-        return NaiveDeploying(log, *self.to_deploy, keeps, self.stationary, self.nothing, by_step)
+        return NaiveDeploying(log, *self.to_deploy, self.keeps(), self.stationary, self.nothing, by_step)
 
     def columns(self) -> Log:
         """The transitions as the package keeps them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, rewards_of_step, smoothed
+from naive.estimates import Data, next_values, rewards_of_step, smoothed
 
 
 class NaiveDeployed:
@@ -26,7 +26,7 @@ class NaiveDeployed:
         pool = self.data.pool(h)
         V_next = np.zeros(len(pool.a))
         if h + 1 < self.H and len(pool.a) > 0:
-            V_next = self.q_values(pool.y, h + 1).max(axis=1)
+            V_next = next_values(pool, lambda states: self.q_values(states, h + 1).max(axis=1))
             V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
         if self.by_step:

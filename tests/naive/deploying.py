@@ -30,8 +30,8 @@ class NaiveLanded:
             self.reps.visit(log[i][3])
         x, a, r, y, step, end = (np.array(column) for column in zip(*log, strict=True))
         v = np.array([self.reps.read(state) for state in x])
-        self.pool = Pool(v, a, r, y, end.astype(bool), step)
-        self.leads = np.array([self._shares(z, there) for z, there in zip(y + keeps * (v - x), y, strict=True)])
+        self.pool = Pool(v, a, r, y[:, None], np.ones((len(log), 1)), end.astype(bool), step)
+        self.leads = np.array([self.reps.leads(z, there) for z, there in zip(y + keeps * (v - x), y, strict=True)])
         start, least, exponent = local
         self.local = NaiveLocal(A, start, least, exponent, "action", g, rho, self.reps)
         self.pools = [self.pool_of(h) for h in range(1 if stationary else H)]
@@ -44,13 +44,6 @@ class NaiveLanded:
         for h in reversed(range(H)):
             self.Q[h] = self.estimates(np.array(self.reps.states), h)
             self.V[h] = self.Q[h].max(axis=1)
-
-    def _shares(self, z, y) -> np.ndarray:
-        """Where a transition leads, (U,)."""
-        share = self.reps.shares(z, len(self.reps.states))
-        if not share.any():
-            share = np.array([self.reps.read(y) is u for u in self.reps.states], dtype=float)
-        return share
 
     def chosen(self, h) -> np.ndarray:
         """The samples that step `h` uses."""

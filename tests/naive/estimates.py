@@ -16,7 +16,8 @@ class Pool(NamedTuple):
     x: np.ndarray  # (m, d) states
     a: np.ndarray  # (m,) actions
     r: np.ndarray  # (m,) rewards in [0, 1]
-    y: np.ndarray  # (m, d) next states
+    y: list[np.ndarray]  # (k, d) each: the states where a sample leads
+    share: list[np.ndarray]  # (k,) each: with what weights
     terminated: np.ndarray  # (m,) True: the episode ended with this sample
     step: np.ndarray  # (m,)
 
@@ -28,21 +29,31 @@ class Data:
         self.stationary = stationary
         self.samples: list[list[tuple]] = [[] for _ in range(H)]
 
-    def add(self, x, a, r, y, h, terminated) -> None:
-        self.samples[h].append((np.array(x, dtype=float), int(a), float(r), np.array(y, dtype=float), bool(terminated)))
+    def add(self, x, a, r, y, h, terminated, share=(1.0,)) -> None:
+        """`y` is one next state, (d,), or several, (k, d), with their shares, (k,)."""
+        x, y, share = np.array(x, dtype=float), np.atleast_2d(np.array(y, dtype=float)), np.array(share)
+        self.samples[h].append((x, int(a), float(r), y, share, bool(terminated)))
 
     def rescale(self, old, new) -> None:
         """Rewards in other units."""
-        self.samples = [[(x, a, old.reward(r, new), y, end) for x, a, r, y, end in step] for step in self.samples]
+        self.samples = [[(x, a, old.reward(r, new), *others) for x, a, r, *others in step] for step in self.samples]
 
     def pool(self, h: int) -> Pool:
         steps = range(len(self.samples)) if self.stationary else [h]
         samples = [s for step in steps for s in self.samples[step]]
-        x, a, r, y, terminated = zip(*samples, strict=True) if samples else ([], [], [], [], [])
+        x, a, r, y, share, terminated = zip(*samples, strict=True) if samples else ([], [], [], [], [], [])
         step = np.repeat(steps, [len(self.samples[step]) for step in steps])
-        return Pool(
-            np.array(x), np.array(a, dtype=int), np.array(r), np.array(y), np.array(terminated, dtype=bool), step
-        )
+        end = np.array(terminated, dtype=bool)
+        return Pool(np.array(x), np.array(a, dtype=int), np.array(r), list(y), list(share), end, step)
+
+
+def next_values(pool: Pool, V) -> np.ndarray:
+    """V(y) of each sample, or its mean over the states where the sample leads, (m,); `V` is a function of states."""
+    if len(pool.a) == 0:
+        return np.zeros(0)
+    states, which = np.unique(np.concatenate(pool.y), axis=0, return_inverse=True)
+    sample = np.repeat(np.arange(len(pool.a)), [len(y) for y in pool.y])
+    return np.bincount(sample, np.concatenate(pool.share) * V(states)[which.reshape(-1)], minlength=len(pool.a))
 
 
 def distances(states, x, rho) -> np.ndarray:

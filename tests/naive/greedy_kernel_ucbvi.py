@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, counts, distances, rewards_of_step, simplified_bonus, smoothed, spread
+from naive.estimates import Data, counts, distances, next_values, rewards_of_step, simplified_bonus, smoothed, spread
 
 
 class NaiveGreedyKernelUCBVI:
@@ -58,7 +58,8 @@ class NaiveGreedyKernelUCBVI:
     def q_values(self, states, h) -> np.ndarray:
         """Q̃_h at the states themselves, (n, A)."""
         pool = self.data.pool(h)
-        V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.values(pool.y, h + 1))
+        V_next = next_values(pool, lambda states: self.values(states, h + 1))
+        V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
         if self.by_step:
             r_hat = rewards_of_step(states, self.A, pool, h, beta=self.beta, **self.kernel)

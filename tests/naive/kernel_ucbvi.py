@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import Data, counts, distances, rewards_of_step, simplified_bonus, smoothed, spread
+from naive.estimates import Data, counts, distances, next_values, rewards_of_step, simplified_bonus, smoothed, spread
 
 
 class NaiveKernelUCBVI:
@@ -77,7 +77,8 @@ class NaiveKernelUCBVI:
 
     def _plan_step(self, h: int) -> None:
         pool = self.pools[h]
-        self.next_values[h] = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.values(pool.y, h + 1))
+        V_next = next_values(pool, lambda states: self.values(states, h + 1))
+        self.next_values[h] = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         if self.L is not None:
             self.sample_targets[h] = self.targets(pool.x, h)[np.arange(len(pool.a)), pool.a]
 

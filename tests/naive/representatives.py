@@ -50,6 +50,13 @@ class NaiveRepresentatives:
         share = np.maximum(0.0, 1.0 - rho / (1.5 * self.merge)) ** 2
         return share / share.sum() if share.any() else share
 
+    def leads(self, z, y) -> np.ndarray:
+        """What each representative counts where a step leads to `z`, (U,): that of `y` if there is none around `z`."""
+        share = self.shares(z, len(self.states))
+        if not share.any():
+            share = np.array([self.read(y) is u for u in self.states], dtype=float)
+        return share
+
     def before(self, naive, itself=(), blend=False) -> Before:
         """The naive algorithm behind these representatives; the read-outs named in `itself` take states as they are."""
         return Before(self, naive, itself, blend)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from naive.deployed import NaiveDeployed
-from naive.estimates import counts, smoothed, spread
+from naive.estimates import counts, next_values, smoothed, spread
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 
@@ -102,7 +102,8 @@ class SeveralGreedyKernelUCBVI(Several, NaiveGreedyKernelUCBVI):
 
     def q_values(self, states, h) -> np.ndarray:
         pool = self.data.pool(h)
-        V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.values(pool.y, h + 1))
+        V_next = next_values(pool, lambda states: self.values(states, h + 1))
+        V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         return self.lowest(states, h, V_next)
 
 
@@ -119,7 +120,7 @@ class SeveralDeployed(Several, NaiveDeployed):
         pool = self.data.pool(h)
         V_next = np.zeros(len(pool.a))
         if h + 1 < self.H and len(pool.a) > 0:
-            V_next = self.q_values(pool.y, h + 1).max(axis=1)
+            V_next = next_values(pool, lambda states: self.q_values(states, h + 1).max(axis=1))
             V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         q, B = [one.mean(states, pool, V_next) for one in self.estimates], self.all_bonuses(states, h)
         best = of_smallest_bonus(q, B)

@@ -45,6 +45,7 @@ from kernelrl.planning.reading import read_q
 from kernelrl.planning.replan import REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
+from kernelrl.stores.landing import relanded
 from kernelrl.stores.log import new_log, relearnt
 from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box, placed_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
@@ -315,6 +316,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if automatic.depends != NOT:
             self._advice.of_dependence(automatic.depends)
         if due or full:
+            self._land_again(automatic)
             self._renewal = self.episodes
             self._renew_local()
         if due:
@@ -336,6 +338,24 @@ class KernelAgent(CertifiedAgent, abstract=True):
                 self._changes += 1
                 return
             automatic.coarsen()
+
+    def _land_again(self, automatic: Automatic) -> None:
+        """Count all transitions again with the representatives there are now, from which steps are taken."""
+        settings = self.model.settings
+        settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
+        store = relanded(settings, self.model.store, self.model.log, self._displaces(automatic))
+        self.model = self.model._replace(settings=settings, store=store)
+
+    def _displaces(self, automatic: Automatic) -> Floats:
+        """(places,) for each coordinate whether steps resemble each other by their displacement: 1 or 0.
+
+        A user's own metric may not be linear; with one, it is 0 for all.
+        """
+        d = self.spaces.low.size
+        keeps = np.zeros(d) if automatic.metric is not None else displaces(self.model.log, automatic.scale)
+        if self.model.settings.step_scale > 0.0:
+            keeps = np.append(keeps, 1.0)  # each step is one step later
+        return keeps
 
     def _renew_log(self) -> int:
         """Start to use the Lipschitz constant of this episode; return for how many episodes it stays."""
@@ -424,11 +444,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
             return self.planned(DEPLOYED, "Planning the policy to deploy")
         settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
         log, d, box = self.model.log, spaces.low.size, placed_box(settings, spaces.low, spaces.high)
-        keeps = np.zeros(d) if automatic.metric is not None else displaces(log, automatic.scale)
-        if settings.step_scale > 0.0:
-            keeps = np.append(keeps, 1.0)  # each step is one step later
         new_store = functools.partial(keeping.new_store, settings, box, self.smoothing(d))
-        return deployed_plan(settings, log, new_store, self.number_of_representatives, keeps)
+        return deployed_plan(settings, log, new_store, self.number_of_representatives, self._displaces(automatic))
 
 
 def check_bandwidth(bandwidth: Any) -> float:

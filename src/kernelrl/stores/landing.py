@@ -1,9 +1,9 @@
-"""Data at representatives for the policy to deploy, from logged transitions.
+"""Data at representatives from logged transitions: steps lead where they would from the representative itself.
 
-While an agent learns, a sample counts for the representative v that its state x had when it arrived, and its next state
-y is replaced by its own representative. That is quick, but in a slow system such rounding, repeated at every step,
-becomes a motion of its own. For the policy to deploy all representatives are known. A sample counts for the nearest of
-them, v, and the step is taken from v itself,
+When a transition arrives, it counts for the representative v of its state x, and its next state y is replaced by its own
+representative. That is quick, but in a slow system such rounding, repeated at every step, becomes a motion of its own.
+An agent that keeps its raw transitions counts all of them again now and then, and for the policy to deploy. A sample
+counts for the nearest representative v, and the step is taken from v itself,
 
     z_j = y_j + k_j·(v_j - x_j)          where it leads; k_j is 1 where steps resemble each other by their displacement,
                                          and 0 where they do by the place they lead to
@@ -18,11 +18,11 @@ from kernelrl.geometry.representatives import KNOWN, find, gather, put
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.handles import hand_over
 from kernelrl.stores.interface import pool
-from kernelrl.stores.merged import count_sample, renew_local
+from kernelrl.stores.merged import STAYED, count_sample, new_counts, renew_local
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, has_next, place
-from kernelrl.stores.transitions import blocks_left, count_transition, grow_transitions, new_transitions
+from kernelrl.stores.transitions import blocks_left, count_transition, grow_transitions
 
-__all__ = ["landed"]
+__all__ = ["landed", "relanded"]
 
 
 @compiled
@@ -64,27 +64,35 @@ def count_landings(settings, store, log, first, keeps, x, y, z):
         n = gather(reps, space, z, reps.number[KNOWN])
         if n == 0:
             reps.around[0], reps.share[0], n = find(reps, space, y), 1.0, 1
+        store.clock[STAYED] += n == 1 and reps.around[0] == v
         for i in range(n):
             pair = v * store.C.shape[2] + a
             count_transition(transitions, pool(settings, h), pair, reps.around[i], reps.share[i])
     return log.number[LOGGED]
 
 
-def landed(settings, log, order, new_store, capacity, keeps):
-    """A store with the data of all logged transitions by the rule above, and local bandwidths from these.
+def relanded(settings, store, log, keeps):
+    """A store with the same representatives and the data of all logged transitions by the rule above.
 
-    Representatives are made in this `order` of the transitions. `new_store(capacity)` makes an empty store without a
-    limit on them; `keeps` (places,) are the k_j.
+    Each logged state has a representative. `keeps` (places,) are the k_j. The bonus of `settings` has no data yet.
     """
     x, y, z = np.zeros((3, len(keeps)))
-    store = new_store(capacity)
-    while not put_logged(hand_over(settings), hand_over(store), hand_over(log), order, x):
-        capacity *= 2
-        store = new_store(capacity)
-    known, done = int(store.reps.number[KNOWN]), 0
-    store = store._replace(transitions=new_transitions(store.C.shape[0], capacity, known))
+    store, known, done = new_counts(store), int(store.reps.number[KNOWN]), 0
     while done < log.number[LOGGED]:
         store = store._replace(transitions=grow_transitions(store.transitions, known))
         parts = (hand_over(part) for part in (settings, store, log))
         done = int(count_landings(*parts, done, keeps, x, y, z))
-    return renew_local(settings, store, 0)
+    return store
+
+
+def landed(settings, log, order, new_store, capacity, keeps):
+    """A store with the data of all logged transitions by the rule above, and local bandwidths from these.
+
+    Representatives are made in this `order` of the transitions. `new_store(capacity)` makes an empty store without a
+    limit on them; the others are as in `relanded`.
+    """
+    store, x = new_store(capacity), np.zeros(len(keeps))
+    while not put_logged(hand_over(settings), hand_over(store), hand_over(log), order, x):
+        capacity *= 2
+        store = new_store(capacity)
+    return renew_local(settings, relanded(settings, store, log, keeps), 0)

@@ -90,6 +90,7 @@ __all__ = [
     "has_doubled_at",
     "is_local",
     "join",
+    "new_counts",
     "new_merged",
     "note_start",
     "reading_bias",
@@ -172,6 +173,17 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
         np.zeros((4, M, columns)),
         np.zeros((2 if moments else 0, pools, U * M, columns)),
     )  # fmt: skip
+
+
+def new_counts(merged):
+    """The same representatives without data; all of them have joined."""
+    clock = merged.clock.copy()
+    clock[[COUNTED, WAITING, STAYED]], clock[JOINED] = 0, merged.reps.number[KNOWN]
+    return merged._replace(
+        transitions=new_transitions(merged.N.shape[0], capacity_of(merged.reps)),
+        clock=clock,
+        **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps")},
+    )
 
 
 def capacity_of(reps):
