@@ -47,6 +47,7 @@ __all__ = [
     "copy_place",
     "find",
     "find_or_add",
+    "find_within",
     "gather",
     "grow_representatives",
     "list_of",
@@ -382,15 +383,13 @@ def local_weight(settings, z2):
 @inner
 def meet(reps, settings, u, x):
     """Enter the new representative `u`, at `x`, and its neighbours in each other's lists."""
-    cone_reach, columns = reps.cone_reach * reps.cone_reach, reps.local.shape[1]
-    for c in range(columns):
-        reps.local[u, c] = settings.inverse_sigma2
-    if columns > 0:
-        list_nearest(reps, settings, u, x)
+    if reps.local.shape[1] > 0:
+        meet_locally(reps, settings, u, x)
+        return
+    cone_reach = reps.cone_reach * reps.cone_reach
     for v in range(u + 1):
         square = square_to(reps, settings.space, v, x)
-        if columns == 0:
-            add_weight(reps, settings, u, v, square)
+        add_weight(reps, settings, u, v, square)
         if v != u:
             add_weight(reps, settings, v, u, square)
         if reps.cone_reach > 0.0 and square <= cone_reach:
@@ -401,26 +400,59 @@ def meet(reps, settings, u, x):
 
 
 @inner
+def meet_locally(reps, settings, u, x):
+    """`meet` with local weights: none reaches farther than those of the new representative, with σ_0."""
+    for c in range(reps.local.shape[1]):
+        reps.local[u, c] = settings.inverse_sigma2
+    for i in range(find_within(reps, settings.space, x, reach_squared(reps, settings, u), u)):
+        add_weight(reps, settings, reps.around[i], u, reps.share[i])
+    list_nearest(reps, settings, u, x)
+
+
+@inner
+def find_within(reps, space, x, bound, number):
+    """Find the representatives among the first `number` with ρ²(x, ·) ≤ `bound`; return how many.
+
+    They are in `around`, and ρ² of each is in `share`. Where fewer representatives than cells are to be looked at, all
+    are.
+    """
+    grid, radius, n = reps.grid, math.sqrt(bound) * (1.0 + 1e-12), 0
+    one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
+    left, right = cell_on(grid, 0, one - radius), cell_on(grid, 0, one + radius)
+    bottom, top = cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius)
+    if (right - left + 1) * (top - bottom + 1) > number:
+        for v in range(number):
+            square = square_to(reps, space, v, x)
+            if square <= bound:
+                reps.around[n], reps.share[n] = v, square
+                n += 1
+        return n
+    for i in range(left, right + 1):
+        for j in range(bottom, top + 1):
+            v = reps.head[i * np.int64(grid[CELLS, 1]) + j]
+            while v >= 0:
+                if v < number:
+                    square = square_to(reps, space, v, x)
+                    if square <= bound:
+                        reps.around[n], reps.share[n] = v, square
+                        n += 1
+                v = reps.following[v]
+    return n
+
+
+@inner
 def gather(reps, space, x, number):
     """Find the representatives among the first `number` within BLEND·m of `x`, and their shares; return how many.
 
     Their shares λ = (1 - ρ/(BLEND·m))² are divided by their sum.
     """
-    grid, radius = reps.grid, BLEND * reps.merge
-    across, n, total = np.int64(grid[CELLS, 1]), 0, 0.0
-    one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
-    for i in range(cell_on(grid, 0, one - radius), cell_on(grid, 0, one + radius) + 1):
-        for j in range(cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius) + 1):
-            v = reps.head[i * across + j]
-            while v >= 0:
-                if v < number:
-                    square = square_to(reps, space, v, x)
-                    if square < radius * radius:
-                        short = 1.0 - math.sqrt(square) / radius
-                        reps.around[n], reps.share[n] = v, short * short
-                        total += short * short
-                        n += 1
-                v = reps.following[v]
+    radius, n, total = BLEND * reps.merge, 0, 0.0
+    for i in range(find_within(reps, space, x, radius * radius, number)):
+        if reps.share[i] < radius * radius:
+            short = 1.0 - math.sqrt(reps.share[i]) / radius
+            reps.around[n], reps.share[n] = reps.around[i], short * short
+            total += short * short
+            n += 1
     for i in range(n):
         reps.share[i] /= total
     return n
@@ -460,12 +492,8 @@ def smallest(values, n, k):
 @inner
 def list_nearest(reps, settings, u, x):
     """Make the list of `u`, at `x`, with local weights: of those within reach, the NEIGHBOURS nearest, and ties."""
-    number, n, bound = reps.number[KNOWN], 0, reach_squared(reps, settings, u)
-    for v in range(number):
-        square = square_to(reps, settings.space, v, x)
-        if square <= bound:
-            reps.around[n], reps.share[n] = v, square
-            n += 1
+    bound = reach_squared(reps, settings, u)
+    n = find_within(reps, settings.space, x, bound, reps.number[KNOWN])
     if n > NEIGHBOURS:
         bound = smallest(reps.share, n, NEIGHBOURS)
     for v in reps.around[:n]:

@@ -46,6 +46,7 @@ from kernelrl.geometry.representatives import (
     Representatives,
     copy_place,
     find_or_add,
+    find_within,
     grow_representatives,
     list_of,
     lists_each,
@@ -176,11 +177,11 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
 
 
 def new_counts(merged):
-    """The same representatives without data; all of them have joined."""
+    """The same representatives without data; all of them have joined. Bandwidths are local, so C need not be reset."""
     clock = merged.clock.copy()
     clock[[COUNTED, WAITING, STAYED]], clock[JOINED] = 0, merged.reps.number[KNOWN]
     return merged._replace(
-        transitions=new_transitions(merged.N.shape[0], capacity_of(merged.reps)),
+        transitions=new_transitions(merged.N.shape[0], capacity_of(merged.reps), merged.transitions.chain.shape[1]),
         clock=clock,
         **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps")},
     )
@@ -500,13 +501,11 @@ def own_scales(settings, merged, x, U, out):
     reps, pools = merged.reps, merged.N.shape[0]
     for a in range(settings.actions):
         out[a] = 0.0
-    for v in range(U):
-        z2 = square_to(reps, settings.space, v, x) * settings.inverse_sigma2
-        if z2 <= CUT * CUT:
-            w = weight(settings.kernel, z2) / pools
-            for p in range(pools):
-                for a in range(settings.actions):
-                    out[a] += w * merged.N[p, v, a]
+    for i in range(find_within(reps, settings.space, x, CUT * CUT / settings.inverse_sigma2, U)):
+        v, w = reps.around[i], weight(settings.kernel, reps.share[i] * settings.inverse_sigma2) / pools
+        for p in range(pools):
+            for a in range(settings.actions):
+                out[a] += w * merged.N[p, v, a]
     least = math.inf
     for a in range(settings.actions):
         least = min(least, out[a])
