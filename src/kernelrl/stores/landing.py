@@ -1,6 +1,6 @@
 """Data at representatives from logged transitions: steps lead where they would from the representative itself.
 
-When a transition arrives, it counts for the representative v of its state x, and its next state y is replaced by its own
+When a transition arrives, it counts for the representative v of its state x, and its next state y is replaced by y's
 representative. That is quick, but in a slow system such rounding, repeated at every step, becomes a motion of its own.
 An agent that keeps its raw transitions counts all of them again now and then, and for the policy to deploy. A sample
 counts for the nearest representative v, and the step is taken from v itself,
