@@ -176,13 +176,13 @@ class NaiveAutomatic:
         reps, both, keeps = self.representatives, (self.before, self.deployed), self.keeps()
         for one in both:
             one.naive.data = Data(self.H, self.stationary)
-        for t in self.log:
-            x, a, r, y, h, terminated = self.placed(t)
-            v = reps.read(x)
-            share = reps.leads(y + keeps * (v - x), y)
-            there = np.flatnonzero(share)
+        states, log = np.array(reps.states), [self.placed(t) for t in self.log]
+        x, y = (np.array([t[i] for t in log]) for i in (0, 3))
+        v = np.array([reps.read(state) for state in x])
+        shares = reps.leads(y + keeps * (v - x), y)
+        for (_, a, r, _, h, terminated), there, share in zip(log, v, shares, strict=True):
             for one in both:
-                one.naive.data.add(v, a, r, np.array(reps.states)[there], h, terminated, share[there])
+                one.naive.data.add(there, a, r, states[share > 0], h, terminated, share[share > 0])
 
     def keeps(self) -> np.ndarray:
         """The k_j."""
@@ -192,7 +192,7 @@ class NaiveAutomatic:
     def policy(self) -> NaiveDeploying:
         """The policy to deploy."""
         log, by_step = [self.placed(t) for t in self.log], self.depends == "rewards"
-        return NaiveDeploying(log, *self.to_deploy, self.keeps(), self.stationary, self.nothing, by_step)
+        return NaiveDeploying(log, *self.to_deploy, self.keeps(), len(self.low), self.stationary, self.nothing, by_step)
 
     def columns(self) -> Log:
         """The transitions as the package keeps them."""

@@ -5,6 +5,11 @@ nearest representative v of x, and leads to all representatives around z, z_j = 
 which values are read there; to the representative of y if there are none around z. Bandwidths are those of
 `naive.local`, from all samples. Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h as in `naive.deployed`.
 
+Where data are pooled and some coordinate of the states has k_j = 1, each representative u has its own steps: P̂V(u, a)
+is the share of samples that did not terminate, Σ_s w_s/C over these, times the mean of V at z_i = y_i + k·(u - x_i)
+over the 16 nearest of them with action a, and those as near as the last. Each counts g(ρ(u, x_i)/σ(u, a)), and if none
+is above 0, the nearest count alone. At a state without representatives around it Q is that of the nearest one.
+
 The mean is taken at the representatives of the first plan, where the others are read between their own.
 """
 
@@ -16,13 +21,13 @@ from naive.estimates import Pool, rewards_of_step, smoothed
 from naive.local import NaiveLocal, Sigma
 from naive.representatives import NaiveRepresentatives
 
-PLANS = 3
+PLANS, NEAREST = 3, 16
 
 
 class NaiveLanded:
     """One plan of transitions (x, a, r, y, h, terminated); `keeps` (d,) are the k_j."""
 
-    def __init__(self, log, order, H, A, merge, rho, g, beta, local, keeps, stationary, nothing, by_step):
+    def __init__(self, log, order, H, A, merge, rho, g, beta, local, keeps, d, stationary, nothing, by_step):
         self.H, self.A, self.nothing, self.stationary, self.by_step = H, A, nothing, stationary, by_step
         self.reps = NaiveRepresentatives(merge, rho)
         for i in order:
@@ -31,7 +36,7 @@ class NaiveLanded:
         x, a, r, y, step, end = (np.array(column) for column in zip(*log, strict=True))
         v = np.array([self.reps.read(state) for state in x])
         self.pool = Pool(v, a, r, y[:, None], np.ones((len(log), 1)), end.astype(bool), step)
-        self.leads = np.array([self.reps.leads(z, there) for z, there in zip(y + keeps * (v - x), y, strict=True)])
+        self.leads = self.reps.leads(y + keeps * (v - x), y)
         start, least, exponent = local
         self.local = NaiveLocal(A, start, least, exponent, "action", g, rho, self.reps)
         self.pools = [self.pool_of(h) for h in range(1 if stationary else H)]
@@ -39,11 +44,34 @@ class NaiveLanded:
         U = len(self.reps.states)
         sigma = Sigma(lambda states: self.local.at(states, self.pools, U), lambda s, x: self.local.left_out(s, x, U))
         self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho}
+        self.own = stationary and keeps[:d].any()
+        if self.own:
+            there, alive = np.array(self.reps.states), ~self.pool.terminated
+            sigma_there = self.local.at(there, self.pools, U)
+            self.steps = np.array(
+                [
+                    [self._own_steps(u, width[b], x, y, alive & (a == b), keeps) for b in range(A)]
+                    for u, width in zip(there, sigma_there, strict=True)
+                ]
+            )  # (U, A, U)
         self.V = [np.zeros(U)] * (H + 1)
         self.Q = [np.zeros((U, A))] * H
         for h in reversed(range(H)):
             self.Q[h] = self.estimates(np.array(self.reps.states), h)
             self.V[h] = self.Q[h].max(axis=1)
+
+    def _own_steps(self, u, sigma, x, y, chosen, keeps) -> np.ndarray:
+        """Where an action leads from the representative `u`, by the samples `chosen`, (U,)."""
+        x, y = x[chosen], y[chosen]
+        if len(x) == 0:
+            return np.zeros(len(self.reps.states))
+        rho = self.kernel["rho"](u[None], x)[0]
+        near = rho <= np.sort(rho)[: min(NEAREST, len(rho))][-1] * (1 + 1e-9)
+        z = rho[near] / sigma
+        share = np.where(z <= 3, self.kernel["g"](z), 0.0)
+        if share.sum() == 0:
+            share = (z <= z.min() * (1 + 1e-9)).astype(float)
+        return share @ self.reps.leads(y[near] + keeps * (u - x[near]), y[near]) / share.sum()
 
     def chosen(self, h) -> np.ndarray:
         """The samples that step `h` uses."""
@@ -55,11 +83,18 @@ class NaiveLanded:
     def estimates(self, states, h) -> np.ndarray:
         """r̂ + P̂V_{h+1} at the states themselves, (n, A)."""
         pool = self.pool_of(h)
+        if self.own:
+            after = np.where(pool.terminated, self.nothing * (self.H - h - 1), 0.0)
+            alive = smoothed(states, self.A, pool, (~pool.terminated).astype(float), **self.kernel)
+            onward = alive * (self.steps @ self.V[h + 1])
+            return self.rewards(states, h) + smoothed(states, self.A, pool, after, **self.kernel) + onward
         V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), self.leads[self.chosen(h)] @ self.V[h + 1])
-        r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
-        if self.by_step:
-            r_hat = rewards_of_step(states, self.A, pool, h, **self.kernel)
-        return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
+        return self.rewards(states, h) + smoothed(states, self.A, pool, V_next, **self.kernel)
+
+    def rewards(self, states, h) -> np.ndarray:
+        """r̂_h, (n, A)."""
+        estimate = rewards_of_step if self.by_step else smoothed
+        return estimate(states, self.A, self.pool_of(h), h if self.by_step else self.pool_of(h).r, **self.kernel)
 
     def between(self, state, Q) -> np.ndarray | None:
         """The mean of `Q` (U, A) around a state, (A,); None where no representative is around it."""
@@ -83,6 +118,11 @@ class NaiveDeploying:
     def q_values(self, states, h) -> np.ndarray:
         """(n, A)."""
         found = [self.first.between(x, self.Q[h]) for x in states]
-        return np.array(
-            [self.first.estimates(np.array([x]), h)[0] if q is None else q for x, q in zip(states, found, strict=True)]
-        )
+        return np.array([self._elsewhere(x, h) if q is None else q for x, q in zip(states, found, strict=True)])
+
+    def _elsewhere(self, x, h) -> np.ndarray:
+        """Where no representative is around."""
+        if not self.first.own:
+            return self.first.estimates(np.array([x]), h)[0]
+        rho = self.first.kernel["rho"](np.array([x]), np.array(self.first.reps.states))[0]
+        return self.Q[h][rho.argmin()]

@@ -46,15 +46,20 @@ class NaiveRepresentatives:
         """What each of the first `number` representatives counts in the mean at `x`, (number,); no one: zeros."""
         if number == 0:
             return np.zeros(0)
-        rho = self.rho(np.asarray(x, dtype=float)[None], np.array(self.states[:number]))[0]
+        return self.all_shares(np.asarray(x, dtype=float)[None], number)[0]
+
+    def all_shares(self, x, number: int) -> np.ndarray:
+        """`shares` at states (n, d), (n, number)."""
+        rho = self.rho(x, np.array(self.states[:number]))
         share = np.maximum(0.0, 1.0 - rho / (1.5 * self.merge)) ** 2
-        return share / share.sum() if share.any() else share
+        total = share.sum(axis=1, keepdims=True)
+        return share / np.where(total > 0, total, 1.0)
 
     def leads(self, z, y) -> np.ndarray:
-        """What each representative counts where a step leads to `z`, (U,): that of `y` if there is none around `z`."""
-        share = self.shares(z, len(self.states))
-        if not share.any():
-            share = np.array([self.read(y) is u for u in self.states], dtype=float)
+        """What each representative counts where steps lead to `z` (n, d), (n, U): that of y where none is around z."""
+        share = self.all_shares(z, len(self.states))
+        for i in np.flatnonzero(~share.any(axis=1)):
+            share[i, self.rho(y[i : i + 1], np.array(self.states))[0].argmin()] = 1.0
         return share
 
     def before(self, naive, itself=(), blend=False) -> Before:

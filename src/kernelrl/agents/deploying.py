@@ -7,7 +7,8 @@ the representatives of the first plan and, between these, as usual.
 
 In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
 displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
-action than y does, in the mean square over at most POOL transitions. A user's own metric may not be linear; with one,
+action than y does, in the mean square over at most POOL transitions. If there are such coordinates and data are pooled,
+each representative has its own steps, those of the samples around it. A user's own metric may not be linear; with one,
 steps lead to y.
 """
 
@@ -56,7 +57,8 @@ def deployed_plan(
     `new_store` makes an empty store with room for a number of representatives, of which there are about as many as
     given.
     """
-    n = int(log.number[LOGGED])
+    n, d = int(log.number[LOGGED]), log.states.shape[2]
+    settings = settings._replace(own_steps=bool(settings.stationary and keeps[:d].any()))
     mean: Planned | None = None
     with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
         for number in range(PLANS):

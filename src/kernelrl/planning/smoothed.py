@@ -9,6 +9,10 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
 
 With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
 
+Where transitions belong to the estimates themselves (`own_steps`, see `kernelrl.stores.landing`), V is looked up after
+smoothing, T_h(u, a) += Σ_y n(u, a, y)·V_{h+1}(y), and a state with no representative around it has the values of the
+nearest one.
+
 Samples that arrive after a plan wait in the store until the next one.
 """
 
@@ -19,7 +23,7 @@ import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
-from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, lists_each, square_to
+from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, lists_each, nearest, square_to
 from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows
 from kernelrl.jit.rows import COLUMNS
@@ -194,7 +198,7 @@ def invert(C, inverse, n):
 
 @inner
 def look_up(plan, settings, merged, h, W):
-    """W_h += Σ_y n(·, y)·V_{h+1}(y); `W` is flat."""
+    """W += Σ_y n(·, y)·V_{h+1}(y); `W` is flat, W_h or T_h."""
     U, V = plan.clock[PLANNED], plan.V[h + 1]
     if settings.stationary:
         pass_all_back(plan.flat, V, U, W)
@@ -210,13 +214,15 @@ def smoothed_targets(plan, settings, store, side, h):
         invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * M * plan.T.shape[1])
     W = plan.W[h].reshape(plan.W[h].size)
     after_samples(settings, store, h, W)
-    if h + 1 < settings.horizon:
+    if h + 1 < settings.horizon and not settings.own_steps:
         look_up(plan, settings, store, h, W)
     if is_local(store):
         for u in range(U):
             smooth_row(store.reps.weights, u, plan.W[h], plan.T)
     else:
         smooth(plan.groups, plan.W[h], plan.T)
+    if h + 1 < settings.horizon and settings.own_steps:
+        look_up(plan, settings, store, h, plan.T.reshape(places))
     if settings.by_step:
         for u in range(U):
             add_rewards(settings, store, h, u, store.C[0, u], plan.rewards, plan.T)
@@ -303,6 +309,11 @@ def smoothed_q(plan, settings, store, side, x, h, q):
         interpolated_q(plan, settings, store, side, x, h, q)
         return
     if settings.reading == BLEND and blended_q(plan, settings, store, x, h, q):
+        return
+    if settings.own_steps:
+        u = nearest(store.reps, settings.space, x)
+        for a in range(q.size):
+            q[a] = plan.Q[h, u, a]
         return
     u, sums, M = find_counts(plan, settings, store, x, h), store.sums, lists_each(store.reps)
     for a in range(q.size):
