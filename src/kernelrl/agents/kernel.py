@@ -218,7 +218,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
             replan=replan, growth=growth, ready=smoothing.ready, logs=self._automatic is not None,
             step_scale=smoothing.step_scale, by_step=smoothing.by_step, own_steps=False,
             reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
-            by_state=smoothing.by_state, promises=bonus.promises, kernel=form, bonus=made, units=self.rewards.units, space=space,
+            by_state=smoothing.by_state, promises=bonus.promises, kernel=form, bonus=made,
+            units=self.rewards.units, space=space,
         )  # fmt: skip
 
     def _settings_now(self) -> Settings:
