@@ -96,11 +96,13 @@ def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, r
 
 
 def rewards_of_step(states, A: int, pool: Pool, h: int, sigma, beta: float, g, rho) -> np.ndarray:
-    """r̂_h from the samples of step h, among which the pooled estimate counts as 0.1 of one, (n, A)."""
+    """r̂_h from the samples of step h, among which the mean of all of them counts as 0.1 of one, (n, A)."""
+    if len(pool.r) == 0:
+        return np.zeros((len(states), A))
     then = (pool.step == h)[:, None] * tried(A, pool)
     w = weights(states, pool, sigma, g, rho)
-    pooled = smoothed(states, A, pool, pool.r, sigma, beta, g, rho)
-    return (0.1 * pooled + w @ (then * pool.r[:, None])) / (0.1 + w @ then)
+    usual = (pool.r[pool.step == h] if (pool.step == h).any() else pool.r).mean()
+    return (0.1 * usual + w @ (then * pool.r[:, None])) / (0.1 + w @ then)
 
 
 def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0, count: float = 1.0) -> np.ndarray:

@@ -71,7 +71,7 @@ class GreedyMerged(NamedTuple):
     W: Annotated[np.ndarray, Field("H U Columns", fill=0)]
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
-    rewards: Annotated[np.ndarray, Field("3 U? Columns", scratch=True)]  # sums, where rewards depend on the step
+    rewards: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
@@ -81,7 +81,7 @@ def new_greedy_merged(settings, merged):
     check_memory((H, U, columns))
     return GreedyMerged(
         np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros(merged.C.shape[1:]),
-        np.zeros((3, U if settings.by_step else 0, columns)), np.zeros(columns),
+        np.zeros((2, U if settings.by_step else 0, columns)), np.zeros(columns),
     )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ class Smoothed(NamedTuple):
     inverse: Annotated[np.ndarray, Field("2 U*Layers Columns", scratch=True)]  # 1/C and 1/√C
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
     each: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]  # Q̃ with each of several bandwidths
-    rewards: Annotated[np.ndarray, Field("3 U? Columns", scratch=True)]  # sums, where rewards depend on the step
+    rewards: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
@@ -101,7 +101,7 @@ def new_smoothed(settings, merged):
         new_groups(estimates, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)),
         np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
         np.zeros((estimates, columns)), np.zeros((estimates, columns)),
-        np.zeros((3, U if settings.by_step else 0, columns)), np.zeros(columns),
+        np.zeros((2, U if settings.by_step else 0, columns)), np.zeros(columns),
     )  # fmt: skip
 
 

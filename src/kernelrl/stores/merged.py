@@ -106,7 +106,7 @@ COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a waiting sample; SEEN: how many representatives there were
 SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
 TRIED, GOT = range(2)  # of `steps`: visits, and sums of their rewards
-POOLED = 0.1  # the pooled estimate of a reward counts as so much of a visit at the step
+USUAL = 0.1  # the mean reward of a step counts as so much of a visit
 MANY, TINY = 1e15, 1e-100  # upper bound on numbers of samples, lower bound on C
 
 
@@ -142,6 +142,8 @@ class Merged(NamedTuple):
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
     # TRIED and GOT of each step, where rewards depend on it
     steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
+    # TRIED and GOT of each step at all representatives together
+    of_step: Annotated[np.ndarray, Field("2 timed", fill=0)]
     # C, T, D = Σwρ and W2 = Σw² of a state that is no representative, for each bandwidth
     sums: Annotated[np.ndarray, Field("4 Layers Columns", scratch=True)]
     # Σwρ and Σw² (joint bonus only)
@@ -171,7 +173,7 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
         np.full((pools, U * M, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
         np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((2, H if settings.by_step else 0, U, columns)),
-        np.zeros((4, M, columns)),
+        np.zeros((2, H if settings.by_step else 0)), np.zeros((4, M, columns)),
         np.zeros((2 if moments else 0, pools, U * M, columns)),
     )  # fmt: skip
 
@@ -183,7 +185,7 @@ def new_counts(merged):
     return merged._replace(
         transitions=new_transitions(merged.N.shape[0], capacity_of(merged.reps), merged.transitions.chain.shape[1]),
         clock=clock,
-        **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps")},
+        **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps", "of_step")},
     )
 
 
@@ -392,6 +394,8 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     if settings.by_step:
         merged.steps[TRIED, h, v, a] += 1.0
         merged.steps[GOT, h, v, a] += reward
+        merged.of_step[TRIED, h] += 1.0
+        merged.of_step[GOT, h] += reward
     if not is_local(merged):
         for j in range(lists_each(merged.reps)):
             count_around(settings, merged, p, v, a, j)
@@ -430,14 +434,23 @@ def after_samples(settings, merged, h, W):
 
 
 @inner
-def reward_of_step(settings, got, C, got_then, tried_then):
-    """r̂_h = (POOLED·r̂ + Σw·m(r))/(POOLED + Σw), where the last two sums are over the samples of step h only.
+def usual_reward(settings, merged, h):
+    """m̄_h: the mean of the mapped rewards of step `h`, or of all steps if there are none."""
+    tried, got = merged.of_step[TRIED, h], merged.of_step[GOT, h]
+    if tried == 0.0:
+        for other in range(settings.horizon):
+            tried, got = tried + merged.of_step[TRIED, other], got + merged.of_step[GOT, other]
+    return mapped_sum(settings.units, got, tried) / max(1.0, tried)
 
-    r̂ is the pooled estimate. The arguments are smoothed sums: of all rewards, β + counts, and those of the step.
+
+@inner
+def reward_of_step(settings, usual, got, tried):
+    """r̂_h = (USUAL·m̄_h + Σw·m(r))/(USUAL + Σw), sums over the samples of step h only: `got` and `tried`, smoothed.
+
+    The estimate from all steps does not take the place of m̄_h: where a reward is paid at the end only, it promises some
+    of it at every step at which a state was not seen, and the best policy collects these promises.
     """
-    pooled = mapped_sum(settings.units, got, C - settings.beta) / C
-    then = mapped_sum(settings.units, got_then, tried_then)
-    return (POOLED * pooled + then) / (POOLED + tried_then)
+    return (USUAL * usual + mapped_sum(settings.units, got, tried)) / (USUAL + tried)
 
 
 @inner
@@ -576,29 +589,27 @@ def local_estimates(settings, merged, h, x, W, U):
 def add_rewards_elsewhere(settings, merged, h, x, U, scales):
     """Add the rewards of step `h` to T in `sums`, with the bandwidths `scales` (columns,) of `x`."""
     reps, sums = merged.reps, merged.sums
+    usual = usual_reward(settings, merged, h)
     for a in range(settings.actions):
-        got, got_then, tried_then = 0.0, 0.0, 0.0
+        got, tried = 0.0, 0.0
         for v in range(U):
             w = local_weight(settings, square_to(reps, settings.space, v, x) * scales[a])
-            got += w * merged.rewards[0, v, a]
-            got_then += w * merged.steps[GOT, h, v, a]
-            tried_then += w * merged.steps[TRIED, h, v, a]
-        C = sums[SUM_C, 0, a]
-        sums[SUM_T, 0, a] += C * reward_of_step(settings, got, C, got_then, tried_then)
+            got += w * merged.steps[GOT, h, v, a]
+            tried += w * merged.steps[TRIED, h, v, a]
+        sums[SUM_T, 0, a] += sums[SUM_C, 0, a] * reward_of_step(settings, usual, got, tried)
 
 
 @inner
 def add_rewards(settings, merged, h, u, C, sums, T):
     """Add C (A,) times the rewards of step `h` to T[u] (columns,) of a representative.
 
-    `sums` (3, U, columns) is scratch.
+    `sums` (2, U, columns) is scratch.
     """
-    near = merged.reps.weights
-    smooth_row(near, u, merged.rewards[0], sums[0])
-    smooth_row(near, u, merged.steps[GOT, h], sums[1])
-    smooth_row(near, u, merged.steps[TRIED, h], sums[2])
+    near, usual = merged.reps.weights, usual_reward(settings, merged, h)
+    smooth_row(near, u, merged.steps[GOT, h], sums[GOT])
+    smooth_row(near, u, merged.steps[TRIED, h], sums[TRIED])
     for a in range(settings.actions):
-        T[u, a] += C[a] * reward_of_step(settings, sums[0, u, a], C[a], sums[1, u, a], sums[2, u, a])
+        T[u, a] += C[a] * reward_of_step(settings, usual, sums[GOT, u, a], sums[TRIED, u, a])
 
 
 @compiled
