@@ -54,6 +54,7 @@ def make_settings(kernel: Any, metric: Any, d: int, **changes: Any) -> Settings:
         "logs": False,
         "step_scale": 0.0,
         "by_step": False,
+        "own_steps": False,
         "reading": NEAREST,
         "least_sigma": SIGMA,
         "exponent": 0.0,

@@ -352,8 +352,9 @@ class KernelAgent(CertifiedAgent, abstract=True):
 
         A user's own metric may not be linear; with one, it is 0 for all.
         """
-        d = self.spaces.low.size
-        keeps = np.zeros(d) if automatic.metric is not None else displaces(self.model.log, automatic.scale)
+        assert automatic.scale is not None
+        given, d = automatic.metric is not None, self.spaces.low.size
+        keeps = np.zeros(d) if given else displaces(self.model.log, automatic.scale)
         if self.model.settings.step_scale > 0.0:
             keeps = np.append(keeps, 1.0)  # each step is one step later
         return keeps
