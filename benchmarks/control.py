@@ -59,7 +59,7 @@ def run(problem, marks, seed):
 
 
 def loss(marks, deployed, i):
-    """The loss since a quarter of the episodes, mean and upper bound, from returns (seeds, marks); None if not known."""
+    """The loss since a quarter of the episodes, mean and upper bound, from returns (seeds, marks), if known."""
     if marks[i] % 4 or marks[i] // 4 not in marks:
         return {"loss": None, "loss, at most": None}
     fall = deployed[:, marks.index(marks[i] // 4)] - deployed[:, i]
