@@ -1,10 +1,10 @@
 """What `make test` takes from an empty compile cache, now and at an earlier commit, in one run on the same machine.
 
-Each version is cloned into an empty folder with a virtual environment of its own; installing is not counted. `tests that
-both have` is the sum of the durations of the tests with the same name: what the same work takes. Takes about 20 minutes
-on two cores.
+Each version is cloned into an empty folder with a virtual environment of its own; installing is not counted. `their
+seconds` is the sum of the durations of the tests that both versions have, by their names: what the same work takes.
+Takes about 10 minutes for each version on two cores.
 
-    python benchmarks/test_suite.py --before COMMIT
+    python benchmarks/test_suite.py [--before COMMIT]
 """
 
 import argparse
@@ -43,13 +43,13 @@ def tested(folder, commit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--before", required=True, metavar="COMMIT")
+    parser.add_argument("--before", metavar="COMMIT")
     options = parser.parse_args()
-    found = {}
+    found, commits = {}, {"before": options.before, "now": "HEAD"}
     with tempfile.TemporaryDirectory() as place:
-        for name, commit in (("before", options.before), ("now", "HEAD")):
-            found[name] = tested(Path(place) / name, commit)
-    common = found["before"][2].keys() & found["now"][2].keys()
+        for name in commits if options.before else ["now"]:
+            found[name] = tested(Path(place) / name, commits[name])
+    common = set.intersection(*(set(durations) for *_, durations in found.values()))
     rows = [
         {
             "version": name, "tests": len(durations), "seconds": taken, "processor seconds": used,
@@ -57,7 +57,8 @@ def main():
         }
         for name, (taken, used, durations) in found.items()
     ]  # fmt: skip
-    rows.append({"version": "now/before"} | {key: rows[1][key] / rows[0][key] for key in list(rows[0])[1:]})
+    if options.before:
+        rows.append({"version": "now/before"} | {key: rows[1][key] / rows[0][key] for key in list(rows[0])[1:]})
     report("test_suite", "make test from an empty compile cache", rows)
 
 
