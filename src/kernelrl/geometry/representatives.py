@@ -383,15 +383,17 @@ def local_weight(settings, z2):
 @inner
 def meet(reps, settings, u, x):
     """Enter the new representative `u`, at `x`, and its neighbours in each other's lists."""
-    if reps.local.shape[1] > 0:
+    local, cone_reach = reps.local.shape[1] > 0, reps.cone_reach * reps.cone_reach
+    if local:
         meet_locally(reps, settings, u, x)
-        return
-    cone_reach = reps.cone_reach * reps.cone_reach
+        if cone_reach <= 0.0:
+            return
     for v in range(u + 1):
         square = square_to(reps, settings.space, v, x)
-        add_weight(reps, settings, u, v, square)
-        if v != u:
-            add_weight(reps, settings, v, u, square)
+        if not local:
+            add_weight(reps, settings, u, v, square)
+            if v != u:
+                add_weight(reps, settings, v, u, square)
         if reps.cone_reach > 0.0 and square <= cone_reach:
             distance, cones = math.sqrt(square), reps.cones
             cones.amount[append_neighbour(cones, u, v), 0] = distance
@@ -401,7 +403,7 @@ def meet(reps, settings, u, x):
 
 @inner
 def meet_locally(reps, settings, u, x):
-    """`meet` with local weights: none reaches farther than those of the new representative, with σ_0."""
+    """Enter local weights; none reaches farther than those of the new representative, with σ_0."""
     for c in range(reps.local.shape[1]):
         reps.local[u, c] = settings.inverse_sigma2
     for i in range(find_within(reps, settings.space, x, reach_squared(reps, settings, u), u)):
