@@ -2,8 +2,9 @@
 
 Pendulum has five torques instead of its interval. After each mark the policy plays EVALUATION episodes with fixed
 starts; the table has the median of the seeds, the worst seed, and the mean return of the learning episodes since the
-mark before. `loss` is by how much the policy got worse since a quarter of the episodes, mean over seeds, with its upper
-95 % bound (Student's t). Every step of the environment is a step of learning: nothing is tried out elsewhere.
+mark before. `loss` is by how much the policy got worse since a quarter of the episodes, mean over seeds, with the upper
+end of its 95 % interval (Student's t). Every step of the environment is a step of learning: nothing is tried out
+elsewhere.
 
     python benchmarks/control.py [--seeds 8] [--first-seed 1] [--workers 2] [--only CartPole-v1] [--until 200]
 """

@@ -11,6 +11,8 @@ import pytest
 import kernelrl as krl
 from kernelrl.agents.deploying import displaces
 from kernelrl.jit.handles import model_of
+from kernelrl.planning.reading import read_q
+from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.log import Log
 from test_interface import check_equal, make_env
 from walks import limited
@@ -238,3 +240,23 @@ def test_deployed_where_only_equal_states_are_merged(cls):
     U = agent.number_of_representatives
     for h in (0, 4, 7):
         np.testing.assert_allclose(planned.plan.Q[h, :U, :4].max(axis=1), planned.plan.V[h, :U], rtol=1e-12)
+
+
+@both
+def test_one_representative(cls):
+    agent = cls(max_representatives=1)
+    agent.fit(limited(widths=(1.0, 1.0)), 30, seed=0, progress=False)
+    assert agent.number_of_representatives <= 2 * 8 + 1  # one, and those of the last episode
+
+
+@both
+@pytest.mark.filterwarnings("ignore:stationary. rewards seem to depend:UserWarning")
+def test_nothing_is_promised_where_nothing_was_seen(cls):
+    """Only the fifth step pays: no other step does, and an action that was never tried has no value."""
+    agent, env = cls(), Late(limited(widths=(1.0, 1.0), step=0.06, noise=0.2))
+    agent.fit(env, 60, seed=0, progress=False)
+    assert agent.model.settings.by_step
+    agent.act([0.5, 0.5], step=0)
+    planned = agent._deployed[1]
+    values = [read_q(planned, DEPLOYED, np.random.default_rng(0).random((50, 2)), h) for h in range(8)]
+    assert max(q.max() for q in values[5:]) < 0.02 and values[4].max() > 0.8

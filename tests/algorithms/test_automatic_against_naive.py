@@ -31,6 +31,7 @@ CASES = {  # environment, range of rewards, number of episodes, options of the a
     "plane, few": (plane, (-1, 2), 50, {"max_representatives": 40}, {"scale", "coarser"}),
     "plane, per step": (plane, (-1, 2), 30, {"stationary": False}, {"scale"}),
     "plane, given metric": (plane, (-1, 2), 40, {"metric": "manhattan"}, {"scale"}),
+    "plane, narrow kernel": (plane, (-1, 2), 30, {"kernel": "uniform"}, {"scale"}),
     "plane, given merge distance": (plane, (-1, 2), 40, {"representatives": 1.1}, {"scale"}),
     "unbounded": (space, (-1, 2), 40, {}, {"scale"}),
     "rooms": (rooms, (0, 1), 24, {}, {"scale"}),
@@ -53,7 +54,7 @@ class Both:
         self.naive = NaiveAutomatic(
             greedy, self.H, self.A, box.low, box.high, -self.low / self.width,
             options.get("max_representatives", 3000), rho, options.get("representatives"),
-            options.get("stationary", True),
+            options.get("stationary", True), options.get("kernel", "gaussian"),
         )  # fmt: skip
 
     def play(self):

@@ -31,6 +31,7 @@ from pools import BETA, SIGMA, make_settings
 
 find_or_add = callable_from_python(reps_module.find_or_add)
 find = callable_from_python(reps_module.find)
+find_within = callable_from_python(reps_module.find_within)
 nearest = callable_from_python(reps_module.nearest)
 count_transition = callable_from_python(transitions_module.count_transition)
 pass_back = callable_from_python(transitions_module.pass_back)
@@ -257,3 +258,22 @@ def test_these_tests_see_several_neighbours():
     reps, _ = fill(settings, np.random.default_rng(2).random((80, 2)), 0.05, cone_reach=0.3)
     number = reps.number[0]
     assert 1 < reps.cones.span[1, :number].mean() < number
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("metric", METRICS)
+def test_those_within_a_distance(metric, d, bounded):
+    """Also at a distance that is met exactly, outside the box, and of the first ones only."""
+    rng, settings = np.random.default_rng(d), make_settings("gaussian", metric, d)
+    states = rng.random((300, d))
+    reps, _ = fill(settings, states, 0.05 * d, bounded=bounded)
+    points = reps.points[: reps.number[0], :, 0]
+    for number in (len(points), len(points) // 2):
+        for radius in (0.0, 0.1, 0.4, 3.0):
+            x = points[3] if radius == 0.0 else 1.4 * rng.random(d) - 0.2
+            distances = rho(metric)(x[None], points[:number])[0]
+            bound = radius * radius if radius else distances[3] ** 2
+            n = find_within(reps, settings.space, x, bound, number)
+            assert sorted(reps.around[:n]) == np.flatnonzero(distances**2 <= bound).tolist()
+            assert_allclose(reps.share[:n], distances[reps.around[:n]] ** 2, rtol=1e-12)

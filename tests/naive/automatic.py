@@ -67,9 +67,12 @@ def squared_errors(z, allowed, target):
 class NaiveAutomatic:
     """A kernel agent that chooses its settings; before 100 steps there is none."""
 
-    def __init__(self, greedy, H, A, low, high, nothing=0.0, limit=3000, rho=None, merge=None, stationary=True):
+    def __init__(
+        self, greedy, H, A, low, high, nothing=0.0, limit=3000, rho=None, merge=None, stationary=True, kernel="gaussian"
+    ):
         self.greedy, self.H, self.A, self.low, self.high = greedy, H, A, low, high
         self.nothing, self.limit, self.rho, self.merge, self.stationary = nothing, limit, rho, merge, stationary
+        self.kernel = BY_NAME[kernel]
         self.log: list[tuple] = []
         self.s: np.ndarray | None = None
         self.grain, self.due, self.episodes = 1.0, 0, 0
@@ -207,7 +210,7 @@ class NaiveAutomatic:
         rho, length = (lp(2, s), 1.0) if self.rho is None else (self.rho, self.s[0])
         start, least = 0.7 * u * max(1.0, g) * length, 0.17 * u * g * length
         self.distance = 0.42 * u * g * length if self.merge is None else self.merge
-        kernel, bonus = BY_NAME["gaussian"], SimplifiedBonus(H, 0.05, 0.01, 1.0)
+        kernel, bonus = self.kernel, SimplifiedBonus(H, 0.05, 0.01, 1.0)
         shared = (H, A, start, 0.01, kernel, rho)
         self.to_deploy = (H, A, self.distance, rho, kernel, 0.01, (start, min(least, start), 0.25))
         if self.greedy:

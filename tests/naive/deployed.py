@@ -30,7 +30,7 @@ class NaiveDeployed:
             V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, **self.kernel)
         if self.by_step:
-            r_hat = rewards_of_step(states, self.A, pool, h, **self.kernel)
+            r_hat = rewards_of_step(states, self.A, pool, h, self.nothing, **self.kernel)
         return r_hat + smoothed(states, self.A, pool, V_next, **self.kernel)
 
     def act(self, state, h) -> int:

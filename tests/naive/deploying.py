@@ -93,8 +93,10 @@ class NaiveLanded:
 
     def rewards(self, states, h) -> np.ndarray:
         """r̂_h, (n, A)."""
-        estimate = rewards_of_step if self.by_step else smoothed
-        return estimate(states, self.A, self.pool_of(h), h if self.by_step else self.pool_of(h).r, **self.kernel)
+        pool = self.pool_of(h)
+        if self.by_step:
+            return rewards_of_step(states, self.A, pool, h, self.nothing, **self.kernel)
+        return smoothed(states, self.A, pool, pool.r, **self.kernel)
 
     def between(self, state, Q) -> np.ndarray | None:
         """The mean of `Q` (U, A) around a state, (A,); None where no representative is around it."""

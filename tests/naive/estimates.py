@@ -95,14 +95,17 @@ def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, r
     return w @ (mine * f[:, None]) / (beta + w @ mine)
 
 
-def rewards_of_step(states, A: int, pool: Pool, h: int, sigma, beta: float, g, rho) -> np.ndarray:
-    """r̂_h from the samples of step h, among which the mean of all of them counts as 0.1 of one, (n, A)."""
-    if len(pool.r) == 0:
-        return np.zeros((len(states), A))
+def rewards_of_step(states, A: int, pool: Pool, h: int, nothing: float, sigma, beta: float, g, rho) -> np.ndarray:
+    """r̂_h from the samples of step h, among which the mean of all of them counts as 0.1 of one, (n, A).
+
+    If there are none, that is a reward of 0, `nothing`. It is multiplied by (C - β)/C, where C is of all steps, so that
+    nothing is expected of actions that were not tried.
+    """
     then = (pool.step == h)[:, None] * tried(A, pool)
     w = weights(states, pool, sigma, g, rho)
-    usual = (pool.r[pool.step == h] if (pool.step == h).any() else pool.r).mean()
-    return (0.1 * usual + w @ (then * pool.r[:, None])) / (0.1 + w @ then)
+    usual = pool.r[pool.step == h].mean() if (pool.step == h).any() else nothing
+    known = smoothed(states, A, pool, np.full(len(pool.r), usual), sigma, beta, g, rho)
+    return (0.1 * known + w @ (then * pool.r[:, None])) / (0.1 + w @ then)
 
 
 def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0, count: float = 1.0) -> np.ndarray:

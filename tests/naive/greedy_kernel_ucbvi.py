@@ -62,7 +62,7 @@ class NaiveGreedyKernelUCBVI:
         V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)
         r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
         if self.by_step:
-            r_hat = rewards_of_step(states, self.A, pool, h, beta=self.beta, **self.kernel)
+            r_hat = rewards_of_step(states, self.A, pool, h, self.nothing, beta=self.beta, **self.kernel)
         PV = smoothed(states, self.A, pool, V_next, beta=self.beta, **self.kernel)
         return r_hat + PV + self.bonuses(states, h)
 

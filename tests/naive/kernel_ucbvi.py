@@ -98,7 +98,7 @@ class NaiveKernelUCBVI:
         pool = self.pools[h]
         r_hat = smoothed(states, self.A, pool, pool.r, beta=self.beta, **self.kernel)
         if self.by_step:
-            r_hat = rewards_of_step(states, self.A, pool, h, beta=self.beta, **self.kernel)
+            r_hat = rewards_of_step(states, self.A, pool, h, self.nothing, beta=self.beta, **self.kernel)
         PV = smoothed(states, self.A, pool, self.next_values[h], beta=self.beta, **self.kernel)
         return r_hat + PV + self.bonuses(states, h)
 

@@ -104,7 +104,7 @@ class Advice:
         self._warn(
             "still",
             f"representatives: {stayed} of {samples} steps led to a state with the same representative, so the agent "
-            f"sees no motion; representatives={merge:g} is larger than a usual step, {remedy}",
+            f"sees little motion; representatives={merge:g} is larger than a usual step, {remedy}",
         )
 
     def of_dependence(self, what: str) -> None:

@@ -125,7 +125,7 @@ class Automatic:
     @property
     def most(self) -> int:
         """How many representatives there may be after a change; a given merge distance knows no limit."""
-        return int(FULL * self.limit) if self.merge is None else np.iinfo(np.int64).max
+        return max(1, int(FULL * self.limit)) if self.merge is None else np.iinfo(np.int64).max
 
     def _scale(self, log: Log, low: Floats, high: Floats) -> Floats:
         """s_j, or s."""

@@ -46,7 +46,7 @@ def displaces(log: Log, scale: Floats) -> Floats:
     near = nearest(x, actions)[:, 0]
     pairs = actions[near] == actions  # else there is no other one with that action
     start, place = (x - x[near])[pairs], (y - y[near])[pairs]
-    return np.where(((place - start) ** 2).sum(axis=0) <= (place**2).sum(axis=0), 1.0, 0.0)
+    return np.where(((place - start) ** 2).sum(axis=0) < (place**2).sum(axis=0), 1.0, 0.0)
 
 
 def deployed_plan(

@@ -308,7 +308,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if automatic.scale is None and samples_in(log) < RANDOM_STEPS:
             return 1
         number, due = self.number_of_representatives, self.episodes >= automatic.due
-        full = automatic.scale is not None and number >= automatic.limit and automatic.merge is None
+        full = automatic.scale is not None and number >= max(2, automatic.limit) and automatic.merge is None
         if full:
             automatic.coarsen()
             self._learn_again(automatic)

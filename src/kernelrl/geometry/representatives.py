@@ -70,6 +70,7 @@ SCALE, REACH = range(2)  # of `scales`
 CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
 NEIGHBOURS = 150  # with local bandwidths, only so many of the nearest representatives have a weight
 LONGEST = 256  # nor does a list of neighbours with local weights become longer
+FEW_CELLS = 16  # as many as there are within BLEND merge distances are always searched
 BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
@@ -415,14 +416,14 @@ def meet_locally(reps, settings, u, x):
 def find_within(reps, space, x, bound, number):
     """Find the representatives among the first `number` with ρ²(x, ·) ≤ `bound`; return how many.
 
-    They are in `around`, and ρ² of each is in `share`. Where fewer representatives than cells are to be looked at, all
-    are.
+    They are in `around`, and ρ² of each is in `share`. If there are fewer representatives than cells within reach, all
+    representatives are looked at.
     """
     grid, radius, n = reps.grid, math.sqrt(bound) * (1.0 + 1e-12), 0
     one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
     left, right = cell_on(grid, 0, one - radius), cell_on(grid, 0, one + radius)
     bottom, top = cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius)
-    if (right - left + 1) * (top - bottom + 1) > number:
+    if (right - left + 1) * (top - bottom + 1) > max(FEW_CELLS, number):
         for v in range(number):
             square = square_to(reps, space, v, x)
             if square <= bound:

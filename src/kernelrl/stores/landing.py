@@ -18,9 +18,9 @@ are taken from u itself,
     T_h(u, a) = Σ_v w(u, a, v)·s(v, a) + n_0(u, a)·Σ_i g_i·V_{h+1}(z_i)/Σ_i g_i,        z_ij = y_ij + k_j·(u_j - x_ij)
     n_0(u, a) = Σ_v w(u, a, v)·(number of samples of (v, a) that did not terminate)
 
-over the NEAREST samples (x_i, a, r_i, y_i) that did not terminate, and those as near as the last of them, with
-g_i = g(ρ(u, x_i)/σ(u, a)); if no g_i is above 0, the nearest count alone. V(z) has the shares λ as above. Rewards,
-terminations and counts are smoothed as ever. This is for pooled data and the Euclidean metric.
+over the NEAREST samples (x_i, a, r_i, y_i) that did not terminate, and those as near as the last of them up to MOST in
+all, with g_i = g(ρ(u, x_i)/σ(u, a)); if no g_i is above 0, the nearest count alone. V(z) has the shares λ as above.
+Rewards, terminations and counts are smoothed as ever. This is for pooled data and the Euclidean metric.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ from kernelrl.stores.transitions import blocks_left, count_transition, grow_tran
 
 __all__ = ["landed", "relanded"]
 
-NEAREST = 16
+NEAREST, MOST = 16, 64
 TIE = 1e-12  # distances that differ by less than this fraction are equal
 
 
@@ -58,7 +58,7 @@ def put_logged(settings, store, log, order, x):
 
 @inner
 def lead_from(settings, store, p, v, a, x, y, keeps, z, amount):
-    """Count a step from `x` to `y` in pool `p` as one from representative `v`; return where it leads, or -1 if to many.
+    """Count a step from `x` to `y` in pool `p` as one from representative `v`.
 
     `keeps` (places,) are the k_j; `z` (places,) is scratch.
     """
@@ -70,7 +70,6 @@ def lead_from(settings, store, p, v, a, x, y, keeps, z, amount):
         reps.around[0], reps.share[0], n = find(reps, settings.space, y), 1.0, 1
     for i in range(n):
         count_transition(store.transitions, p, v * store.C.shape[2] + a, reps.around[i], amount * reps.share[i])
-    return reps.around[0] if n == 1 else -1
 
 
 @compiled
@@ -89,7 +88,8 @@ def count_landings(settings, store, log, first, keeps, x, y, z):
         v = find(reps, settings.space, x)
         count_sample(settings, store, h, v, a, log.reward[t], -1, ends)
         if has_next(settings, h, ends) and not settings.own_steps:
-            store.clock[STAYED] += lead_from(settings, store, pool(settings, h), v, a, x, y, keeps, z, 1.0) == v
+            store.clock[STAYED] += find(reps, settings.space, y) == v
+            lead_from(settings, store, pool(settings, h), v, a, x, y, keeps, z, 1.0)
     return log.number[LOGGED]
 
 
@@ -193,10 +193,9 @@ def with_own_steps(settings, store, log, keeps):
         if not mine.size:
             continue
         tree, done = KDTree(x[mine]), 0
-        farthest = tree.query(points, [min(NEAREST, mine.size)])[0][:, 0]
-        near = tree.query_ball_point(points, farthest * (1.0 + TIE))
-        start = np.cumsum([0, *map(len, near)])
-        index, g = mine[np.concatenate(near).astype(np.int64)], np.zeros(np.diff(start).max())
+        distance, near = tree.query(points, np.arange(1, min(MOST, mine.size) + 1))  # (known, MOST)
+        within = distance <= distance[:, [min(NEAREST, mine.size) - 1]] * (1.0 + TIE)
+        start, index, g = np.append(0, np.cumsum(within.sum(axis=1))), mine[near[within]], np.zeros(MOST)
         while done < known:
             store = store._replace(transitions=grow_transitions(store.transitions, known))
             parts = hand_over(settings), hand_over(store)

@@ -1,7 +1,8 @@
 """Kernel estimates on representative states: raw counts per representative and action, smoothed.
 
-Each sample counts for the representative v of its state; its next state is replaced by its representative y. With
-n(v,a) samples of a pair, the sum of their rewards s(v,a), and transitions n(v,a,y) (see `transitions`),
+Each sample counts for the representative v of its state; its next state is replaced by its representative y, or shared
+among those around where it leads (`landing`). With n(v,a) samples of a pair, the sum of their rewards s(v,a), and
+transitions n(v,a,y) (see `transitions`),
 
     C(u, a) = β + Σ_v w(u,v)·n(v,a),   T_h(u, a) = Σ_v w(u,v)·W_h(v,a),   W_h(v,a) = s(v,a) + Σ_y n(v,a,y)·V_{h+1}(y)
 
@@ -100,6 +101,7 @@ __all__ = [
     "renew_local",
     "smooth_row",
     "tightest",
+    "with_step_totals",
 ]
 
 COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
@@ -143,7 +145,7 @@ class Merged(NamedTuple):
     # TRIED and GOT of each step, where rewards depend on it
     steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
     # TRIED and GOT of each step at all representatives together
-    of_step: Annotated[np.ndarray, Field("2 timed", fill=0)]
+    of_step: Annotated[np.ndarray, Field("2 timed", scratch=True, fill=0)]
     # C, T, D = Σwρ and W2 = Σw² of a state that is no representative, for each bandwidth
     sums: Annotated[np.ndarray, Field("4 Layers Columns", scratch=True)]
     # Σwρ and Σw² (joint bonus only)
@@ -187,6 +189,12 @@ def new_counts(merged):
         clock=clock,
         **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps", "of_step")},
     )
+
+
+def with_step_totals(merged):
+    """The store with `of_step`, which is not saved."""
+    merged.of_step[:] = merged.steps.sum(axis=(2, 3))
+    return merged
 
 
 def capacity_of(reps):
@@ -435,22 +443,21 @@ def after_samples(settings, merged, h, W):
 
 @inner
 def usual_reward(settings, merged, h):
-    """m̄_h: the mean of the mapped rewards of step `h`, or of all steps if there are none."""
-    tried, got = merged.of_step[TRIED, h], merged.of_step[GOT, h]
-    if tried == 0.0:
-        for other in range(settings.horizon):
-            tried, got = tried + merged.of_step[TRIED, other], got + merged.of_step[GOT, other]
-    return mapped_sum(settings.units, got, tried) / max(1.0, tried)
+    """m̄_h: the mean of the mapped rewards of step `h`, or a reward of 0 if there are none."""
+    tried = merged.of_step[TRIED, h]
+    return mapped_sum(settings.units, merged.of_step[GOT, h], tried) / tried if tried > 0.0 else settings.units.nothing
 
 
 @inner
-def reward_of_step(settings, usual, got, tried):
-    """r̂_h = (USUAL·m̄_h + Σw·m(r))/(USUAL + Σw), sums over the samples of step h only: `got` and `tried`, smoothed.
+def reward_of_step(settings, usual, C, got, tried):
+    """r̂_h = (USUAL·m̄_h·(C-β)/C + Σw·m(r))/(USUAL + Σw), sums over the samples of step h: `got`, `tried`, smoothed.
 
-    The estimate from all steps does not take the place of m̄_h: where a reward is paid at the end only, it promises some
-    of it at every step at which a state was not seen, and the best policy collects these promises.
+    The factor (C-β)/C leaves actions that were never tried around a state with nothing. The estimate from all steps
+    does not take the place of m̄_h: where a reward is paid at the end only, it promises some of it at every step at
+    which a state was not seen, and the best policy collects these promises.
     """
-    return (USUAL * usual + mapped_sum(settings.units, got, tried)) / (USUAL + tried)
+    known = USUAL * usual * (C - settings.beta) / C
+    return (known + mapped_sum(settings.units, got, tried)) / (USUAL + tried)
 
 
 @inner
@@ -596,7 +603,8 @@ def add_rewards_elsewhere(settings, merged, h, x, U, scales):
             w = local_weight(settings, square_to(reps, settings.space, v, x) * scales[a])
             got += w * merged.steps[GOT, h, v, a]
             tried += w * merged.steps[TRIED, h, v, a]
-        sums[SUM_T, 0, a] += sums[SUM_C, 0, a] * reward_of_step(settings, usual, got, tried)
+        C = sums[SUM_C, 0, a]
+        sums[SUM_T, 0, a] += C * reward_of_step(settings, usual, C, got, tried)
 
 
 @inner
@@ -609,7 +617,7 @@ def add_rewards(settings, merged, h, u, C, sums, T):
     smooth_row(near, u, merged.steps[GOT, h], sums[GOT])
     smooth_row(near, u, merged.steps[TRIED, h], sums[TRIED])
     for a in range(settings.actions):
-        T[u, a] += C[a] * reward_of_step(settings, usual, sums[GOT, u, a], sums[TRIED, u, a])
+        T[u, a] += C[a] * reward_of_step(settings, usual, C[a], sums[GOT, u, a], sums[TRIED, u, a])
 
 
 @compiled

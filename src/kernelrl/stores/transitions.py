@@ -1,6 +1,7 @@
 """Raw counts of transitions between representatives, and sums over them.
 
-n(v, a, y) is the number of samples of action a from states of representative v to states of representative y. For each
+n(v, a, y) is the number of samples of action a from states of representative v to states of representative y, or a sum
+of shares where a sample leads to several (`kernelrl.stores.landing`). For each
 pool of data and each y there is a list of the pairs (v, a) that led there, in chained blocks of BLOCK entries. So V(y)
 is passed to all pairs that need it, without look-ups:
 
