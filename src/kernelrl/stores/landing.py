@@ -35,7 +35,7 @@ from kernelrl.stores.transitions import blocks_left, count_transition, grow_tran
 
 __all__ = ["landed", "relanded"]
 
-NEAREST, MOST = 16, 64
+NEAREST, MOST = 16, 1024
 TIE = 1e-12  # distances that differ by less than this fraction are equal
 
 
@@ -180,6 +180,22 @@ def count_own_steps(settings, store, a, first, x, y, start, index, keeps, g, z):
     return reps.number[KNOWN]
 
 
+def nearest_of(tree, points):
+    """For each of `points` (n, places) the numbers of the NEAREST states in a tree, and of those as near as the last.
+
+    More than a few are asked for only where there are ties.
+    """
+    found, left, k = [None] * len(points), np.arange(len(points)), min(2 * NEAREST, tree.n)
+    while left.size:
+        distance, near = tree.query(points[left], np.arange(1, k + 1))
+        within = distance <= distance[:, [min(NEAREST, tree.n) - 1]] * (1.0 + TIE)
+        done = ~within[:, -1] | (k == min(MOST, tree.n))
+        for i in np.flatnonzero(done):
+            found[left[i]] = near[i, within[i]]
+        left, k = left[~done], min(4 * k, MOST, tree.n)
+    return found
+
+
 def with_own_steps(settings, store, log, keeps):
     """The store with the transitions of the second rule above; it has none yet."""
     from scipy.spatial import KDTree  # takes long to import
@@ -193,9 +209,8 @@ def with_own_steps(settings, store, log, keeps):
         if not mine.size:
             continue
         tree, done = KDTree(x[mine]), 0
-        distance, near = tree.query(points, np.arange(1, min(MOST, mine.size) + 1))  # (known, MOST)
-        within = distance <= distance[:, [min(NEAREST, mine.size) - 1]] * (1.0 + TIE)
-        start, index, g = np.append(0, np.cumsum(within.sum(axis=1))), mine[near[within]], np.zeros(MOST)
+        near = nearest_of(tree, points)
+        start, index, g = np.cumsum([0, *map(len, near)]), mine[np.concatenate(near)], np.zeros(MOST)
         while done < known:
             store = store._replace(transitions=grow_transitions(store.transitions, known))
             parts = hand_over(settings), hand_over(store)
