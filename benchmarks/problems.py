@@ -6,7 +6,7 @@ t), and `deployed` that of the policy to deploy over V*, with the lowest seed: a
 is by how much of V* the policy got worse from K/4 to K, mean over seeds, with its upper 95 % bound. V* is that of the
 problem's own actions.
 
-    python benchmarks/problems.py [--seeds 4] [--workers 2] [--only SquareWorld]
+    python benchmarks/problems.py [--seeds 4] [--workers 2] [--only TwinRooms] [--agent KernelUCBVI]
 """
 
 import argparse
@@ -78,20 +78,22 @@ def main():
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", choices=PROBLEMS, action="append")
+    parser.add_argument("--agent", choices=AGENTS, action="append")
     options = parser.parse_args()
+    agents = {name: AGENTS[name] for name in options.agent or AGENTS}
     problems, rows = options.only or list(PROBLEMS), []
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.workers, context) as pool:
         tried = {
             (problem, name, i): [pool.submit(run, name, settings, problem, seed, False) for seed in CHOOSING]
             for problem in problems
-            for name, choices in AGENTS.items()
+            for name, choices in agents.items()
             if len(choices) > 1
             for i, settings in enumerate(choices)
         }
         for problem in problems:
             optimum, runs = krl.envs.solve(gym.make(**PROBLEMS[problem][0])).start_value, {}
-            for name, choices in AGENTS.items():
+            for name, choices in agents.items():
                 totals = [
                     sum(future.result()[0] for future in tried.get((problem, name, i), ())) for i in range(len(choices))
                 ]
