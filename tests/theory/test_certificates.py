@@ -11,7 +11,7 @@ import kernelrl as krl
 from kernelrl.agents.fitting import next_check
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
-from naive.estimates import Data, counts, distances, lipschitz_constants, smoothed, spread
+from naive.estimates import Data, counts, distances, lipschitz_constants, next_values, smoothed, spread
 from naive.kernels import gaussian
 from naive.metrics import euclidean
 from naive.ramp import RampValues
@@ -122,7 +122,7 @@ def naive_bounds(data, bonus, L, kernel, beta, scale, nothing):
         following = {"up": upper_next, "down": lower_next}
         targets = {}
         for side, function in following.items():
-            V = np.zeros(len(pool.y)) if function is None else function(pool.y)
+            V = np.zeros(len(pool.y)) if function is None else next_values(pool, function)
             V = np.where(pool.terminated, nothing * (steps - h - 1), V)
             estimate = smoothed(pool.x, 2, pool, pool.r + V, beta=beta, **kernel)
             shrinkage = beta * (steps + 1 if bonus.kind == "corrected" else steps - h) / C

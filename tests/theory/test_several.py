@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 import kernelrl as krl
 from kernelrl.theory.bonuses import Problem, best_radius, joint_coefficients
 from naive.bonuses import TheoryBonus
-from naive.estimates import Data, counts, distances, lipschitz_constants, smoothed, spread
+from naive.estimates import Data, counts, distances, lipschitz_constants, next_values, smoothed, spread
 from naive.kernels import gaussian
 from naive.metrics import euclidean
 from naive.ramp import RampValues
@@ -153,7 +153,7 @@ def naive_bounds(data, rules, L, beta, states):
             kernel = {"sigma": sigma, "g": gaussian, "rho": euclidean}
             C, (D, W2) = counts(pool.x, 2, pool, beta=beta, **kernel), spread(pool.x, 2, pool, **kernel)
             B = bonus(h, len(pool.x), C, D, W2)
-            V_up, V_down = (np.where(pool.terminated, 0.0, V(pool.y)) for V in (upper, lower))
+            V_up, V_down = (np.where(pool.terminated, 0.0, next_values(pool, V)) for V in (upper, lower))
             ups.append(smoothed(pool.x, 2, pool, pool.r + V_up, beta=beta, **kernel) + B)
             downs.append(smoothed(pool.x, 2, pool, pool.r + V_down, beta=beta, **kernel) - (B - beta * (steps - h) / C))
         own = np.arange(len(pool.a)), pool.a
