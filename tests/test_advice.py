@@ -72,7 +72,7 @@ def test_settings_that_learn_nothing_are_named():
         ({"bandwidth": 1e-6}, "hardly any state is within"),
         ({"bandwidth": 1e-3, "representatives": 0.05}, "nothing is learnt from one state about another"),
         ({"bandwidth": 50.0, "representatives": 0.05}, "all states that were visited look the same"),
-        ({"bandwidth": 0.1, "representatives": 1.0}, "sees no motion"),
+        ({"bandwidth": 0.1, "representatives": 1.0}, "sees little motion"),
     ):
         agent = krl.GreedyKernelUCBVI(**settings, reward_range=(0, 1))
         with warnings.catch_warnings(record=True) as given:
