@@ -9,7 +9,9 @@ counts for the nearest representative v, and the step is taken from v itself,
                                          and 0 where they do by the place they lead to
     n(v, a, u) += λ_u(z)                 shares λ of the representatives u around z, as values are read between them
 
-If there is no representative around z, the transition leads to the representative of y.
+If there is no representative around z, the transition leads to the representative of y. So it does, shared among those
+around y, where x is farther from v than the merge distance and z than that from every representative: nothing was seen
+there, and there may be a wall.
 
 Smoothing over the neighbours v of a representative u does the same again: u leads where v does, so in each step states
 spread by a bandwidth, and over many steps of a slow system that is far. With `own_steps` the steps of nearby samples
@@ -65,6 +67,10 @@ def lead_from(settings, store, p, v, a, x, y, keeps, z, amount):
     reps = store.reps
     for j in range(z.size):
         z[j] = y[j] + keeps[j] * (reps.points[v, j, 0] - x[j])
+    far = square_to(reps, settings.space, v, x) > reps.merge * reps.merge
+    if far and find(reps, settings.space, z) < 0:
+        for j in range(z.size):
+            z[j] = y[j]
     n = gather(reps, settings.space, z, reps.number[KNOWN])
     if n == 0:
         reps.around[0], reps.share[0], n = find(reps, settings.space, y), 1.0, 1
