@@ -8,7 +8,8 @@ which values are read there; to the representative of y if there are none around
 Where data are pooled and some coordinate of the states has k_j = 1, each representative u has its own steps: P̂V(u, a)
 is the share of samples that did not terminate, Σ_s w_s/C over these, times the mean of V at z_i = y_i + k·(u - x_i)
 over the 16 nearest of them with action a, and those as near as the last. Each counts g(ρ(u, x_i)/σ(u, a)), and if none
-is above 0, the nearest count alone. At a state without representatives around it Q is that of the nearest one.
+is above 0, the nearest count alone. If both x_i is farther than the merge distance from u and z_i from all
+representatives, y_i takes the place of z_i. At a state without representatives around it Q is that of the nearest one.
 
 The mean is taken at the representatives of the first plan, where the others are read between their own.
 """
@@ -67,11 +68,14 @@ class NaiveLanded:
             return np.zeros(len(self.reps.states))
         rho = self.kernel["rho"](u[None], x)[0]
         near = rho <= np.sort(rho)[: min(NEAREST, len(rho))][-1] * (1 + 1e-9)
-        z = rho[near] / sigma
-        share = np.where(z <= 3, self.kernel["g"](z), 0.0)
+        widths = rho[near] / sigma
+        share = np.where(widths <= 3, self.kernel["g"](widths), 0.0)
         if share.sum() == 0:
-            share = (z <= z.min() * (1 + 1e-9)).astype(float)
-        return share @ self.reps.leads(y[near] + keeps * (u - x[near]), y[near]) / share.sum()
+            share = (widths <= widths.min() * (1 + 1e-9)).astype(float)
+        z, y = y[near] + keeps * (u - x[near]), y[near]
+        unseen = self.kernel["rho"](z, np.array(self.reps.states)).min(axis=1) > self.reps.merge
+        z = np.where((unseen & (rho[near] > self.reps.merge))[:, None], y, z)
+        return share @ self.reps.leads(z, y) / share.sum()
 
     def chosen(self, h) -> np.ndarray:
         """The samples that step `h` uses."""
