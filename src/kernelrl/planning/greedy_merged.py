@@ -57,7 +57,6 @@ from kernelrl.stores.merged import (
     reading_bias,
     smooth_row,
     tightest,
-    with_step_totals,
 )
 from kernelrl.stores.samples import BLEND, has_next, lone_target
 from kernelrl.stores.transitions import entries_of, pass_back
@@ -90,11 +89,6 @@ def new_greedy_merged(settings, merged):
 def check_greedy_merged(values, settings, merged, where):
     joined, number = merged.clock[JOINED], merged.reps.number[KNOWN]
     require(joined == number, f"{where}store.clock", f"{joined} of {number} representatives have joined")
-
-
-@complete_plan.implement_plain(GreedyMerged)
-def complete_greedy_merged(values, settings, merged):
-    return values, with_step_totals(merged)
 
 
 @plan_room.implement(GreedyMerged)

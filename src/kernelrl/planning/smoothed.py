@@ -67,7 +67,6 @@ from kernelrl.stores.merged import (
     recount_row,
     smooth_row,
     tightest,
-    with_step_totals,
 )
 from kernelrl.stores.samples import BLEND
 from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
@@ -111,7 +110,7 @@ def complete_smoothed(plan, settings, merged):
     U = plan.W.shape[1]
     groups = grown_groups(plan._replace(groups=new_groups(*merged.C.shape[1:])), settings, merged)
     flat = grow_flat(new_flat(), U, merged.transitions) if settings.stationary else new_flat()
-    return plan._replace(groups=groups, flat=flat), with_step_totals(merged)
+    return plan._replace(groups=groups, flat=flat), merged
 
 
 def grown_groups(plan, settings, merged):

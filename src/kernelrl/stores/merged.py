@@ -101,7 +101,6 @@ __all__ = [
     "renew_local",
     "smooth_row",
     "tightest",
-    "with_step_totals",
 ]
 
 COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
@@ -144,8 +143,8 @@ class Merged(NamedTuple):
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
     # TRIED and GOT of each step, where rewards depend on it
     steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
-    # TRIED and GOT of each step at all representatives together
-    of_step: Annotated[np.ndarray, Field("2 timed", scratch=True, fill=0)]
+    # TRIED and GOT of each step at all representatives together, summed in order of arrival
+    of_step: Annotated[np.ndarray, Field("2 timed")]
     # C, T, D = Σwρ and W2 = Σw² of a state that is no representative, for each bandwidth
     sums: Annotated[np.ndarray, Field("4 Layers Columns", scratch=True)]
     # Σwρ and Σw² (joint bonus only)
@@ -189,12 +188,6 @@ def new_counts(merged):
         clock=clock,
         **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps", "of_step")},
     )
-
-
-def with_step_totals(merged):
-    """The store with `of_step`, which is not saved."""
-    merged.of_step[:] = merged.steps.sum(axis=(2, 3))
-    return merged
 
 
 def capacity_of(reps):
