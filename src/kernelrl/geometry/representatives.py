@@ -70,7 +70,7 @@ SCALE, REACH = range(2)  # of `scales`
 CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
 NEIGHBOURS = 150  # with local bandwidths, only so many of the nearest representatives have a weight
 LONGEST = 256  # nor does a list of neighbours with local weights become longer
-FEW_CELLS = 16  # as many as there are within BLEND merge distances are always searched
+FEW_CELLS = 16  # up to so many cells are searched in any case: those within BLEND merge distances
 BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
@@ -416,8 +416,8 @@ def meet_locally(reps, settings, u, x):
 def find_within(reps, space, x, bound, number):
     """Find the representatives among the first `number` with ρ²(x, ·) ≤ `bound`; return how many.
 
-    They are in `around`, and ρ² of each is in `share`. If there are fewer representatives than cells within reach, all
-    representatives are looked at.
+    They are in `around`, and ρ² of each is in `share`. Cells within reach are searched, unless these are more than the
+    representatives.
     """
     grid, radius, n = reps.grid, math.sqrt(bound) * (1.0 + 1e-12), 0
     one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
@@ -425,22 +425,26 @@ def find_within(reps, space, x, bound, number):
     bottom, top = cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius)
     if (right - left + 1) * (top - bottom + 1) > max(FEW_CELLS, number):
         for v in range(number):
-            square = square_to(reps, space, v, x)
-            if square <= bound:
-                reps.around[n], reps.share[n] = v, square
-                n += 1
+            n = note_within(reps, space, v, x, bound, n)
         return n
     for i in range(left, right + 1):
         for j in range(bottom, top + 1):
             v = reps.head[i * np.int64(grid[CELLS, 1]) + j]
             while v >= 0:
                 if v < number:
-                    square = square_to(reps, space, v, x)
-                    if square <= bound:
-                        reps.around[n], reps.share[n] = v, square
-                        n += 1
+                    n = note_within(reps, space, v, x, bound, n)
                 v = reps.following[v]
     return n
+
+
+@inner
+def note_within(reps, space, v, x, bound, n):
+    """Note `v` as number `n` of those found if ρ²(x, v) ≤ `bound`; return how many there are then."""
+    square = square_to(reps, space, v, x)
+    if square > bound:
+        return n
+    reps.around[n], reps.share[n] = v, square
+    return n + 1
 
 
 @inner

@@ -9,20 +9,20 @@ counts for the nearest representative v, and the step is taken from v itself,
                                          and 0 where they do by the place they lead to
     n(v, a, u) += λ_u(z)                 shares λ of the representatives u around z, as values are read between them
 
-If there is no representative around z, the transition leads to the representative of y. So it does, shared among those
-around y, where x is farther from v than the merge distance and z than that from every representative: nothing was seen
-there, and there may be a wall.
+If there is no representative around z, the transition leads to the representative of y.
 
-Smoothing over the neighbours v of a representative u does the same again: u leads where v does, so in each step states
-spread by a bandwidth, and over many steps of a slow system that is far. With `own_steps` the steps of nearby samples
-are taken from u itself,
+Smoothing has the same effect as rounding: a representative u leads where its neighbours v do, so states spread by a
+bandwidth in each step, and in a slow system that is farther than they move. With `own_steps` the steps of nearby
+samples are taken from u itself,
 
     T_h(u, a) = Σ_v w(u, a, v)·s(v, a) + n_0(u, a)·Σ_i g_i·V_{h+1}(z_i)/Σ_i g_i,        z_ij = y_ij + k_j·(u_j - x_ij)
     n_0(u, a) = Σ_v w(u, a, v)·(number of samples of (v, a) that did not terminate)
 
 over the NEAREST samples (x_i, a, r_i, y_i) that did not terminate, and those as near as the last of them up to MOST in
 all, with g_i = g(ρ(u, x_i)/σ(u, a)); if no g_i is above 0, the nearest count alone. V(z) has the shares λ as above.
-Rewards, terminations and counts are smoothed as ever. This is for pooled data and the Euclidean metric.
+If x_i is farther from u than the merge distance, and z_i is farther than that from every representative, z_i = y_i:
+nothing was seen at z_i, and there may be a wall. Rewards, terminations and counts are smoothed as ever. This is for
+pooled data and the Euclidean metric.
 """
 
 import numpy as np
@@ -67,7 +67,7 @@ def lead_from(settings, store, p, v, a, x, y, keeps, z, amount):
     reps = store.reps
     for j in range(z.size):
         z[j] = y[j] + keeps[j] * (reps.points[v, j, 0] - x[j])
-    far = square_to(reps, settings.space, v, x) > reps.merge * reps.merge
+    far = square_to(reps, settings.space, v, x) > reps.merge * reps.merge  # never where `v` represents `x`
     if far and find(reps, settings.space, z) < 0:
         for j in range(z.size):
             z[j] = y[j]
