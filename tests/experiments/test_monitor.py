@@ -21,7 +21,7 @@ from kernelrl.experiments.learning import learn
 from kernelrl.experiments.objects import build_agent, optimal_values
 from kernelrl.experiments.runner import Plan, Result, extend, plan_jobs
 from kernelrl.experiments.store import Store
-from kernelrl.reporting import page, report_of, summary
+from kernelrl.reporting import learnt, page, report_of, summary
 from plain import plain
 
 EPISODES = 60
@@ -47,7 +47,7 @@ def coarse():
     patch, solve = pytest.MonkeyPatch(), optimal.solve
     patch.setattr(optimal, "solve", lambda env: solve(env, 0.05))
     patch.setattr(summary, "solve", lambda env: solve(env, 0.05))
-    patch.setattr(summary, "EVALUATION_EPISODES", 5)
+    patch.setattr(learnt, "EVALUATION_EPISODES", 5)
     yield
     patch.undo()
 
@@ -151,7 +151,7 @@ def no_figures(monkeypatch):
     """Empty figures and no maps: they are not what is tested."""
     draw = page.draw_all
     monkeypatch.setattr(page, "draw_all", lambda *given: {name: Figure((1, 1)) for name in draw(*given)})
-    monkeypatch.setattr(page, "plane_of", lambda summary: None)
+    monkeypatch.setattr(summary, "plane_of", lambda env, motion: None)
 
 
 def test_the_report_has_it(made, tmp_path, no_figures):

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from kernelrl.envs import optimal
-from kernelrl.reporting import page, report_of, summary
+from kernelrl.reporting import learnt, page, report_of, summary
 from stand_in_store import Store, make_store
 
 ARGUMENTS = (
@@ -24,7 +24,7 @@ def quick():
     patch = pytest.MonkeyPatch()
     solve = optimal.solve
     patch.setattr(summary, "solve", lambda env: solve(env, 0.05))
-    patch.setattr(summary, "EVALUATION_EPISODES", 20)
+    patch.setattr(learnt, "EVALUATION_EPISODES", 20)
     yield
     patch.undo()
 

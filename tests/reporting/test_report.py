@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 import re
 from html.parser import HTMLParser
 
@@ -15,10 +16,10 @@ from gymnasium.wrappers import TimeLimit
 from scipy import stats
 
 import kernelrl as krl
-from kernelrl.reporting import report_of
+from kernelrl.reporting import learnt, report_of
 from kernelrl.reporting.charts import packed_leaves
 from kernelrl.reporting.figures import plain
-from kernelrl.reporting.maps import plane_of, read_maps, spread
+from kernelrl.reporting.maps import spread
 from kernelrl.reporting.summary import summarize
 from kernelrl.reporting.tables import shown
 from small_envs import Line
@@ -151,13 +152,33 @@ def test_numbers_of_a_column(name, value, size, text):
 
 
 def test_partition_is_not_clipped(store, quick):
-    summary = summarize(store)
-    plane = plane_of(summary)
-    (maps,) = (entry for entry in read_maps(summary, plane, lambda text: None) if entry.leaves)
-    packed = packed_leaves(maps, plane)
+    summary = summarize(store, maps=True)
+    (maps,) = (entry for entry in summary.maps if entry.leaves)
+    packed = packed_leaves(maps, summary.plane)
     assert packed["top"] == 40  # as `Dividing` has it, twice the horizon
     rows = np.frombuffer(base64.b64decode(packed["bdata"]), "<u2").reshape(-1, 5)[: packed["ends"][0], 4]
     np.testing.assert_allclose(rows / 65534 * 40, np.linspace(1, 40, len(rows)), atol=1e-3)
+
+
+@pytest.mark.parametrize("serve", ["serve()", "1/0"])
+def test_a_second_process_reads_the_same(store, quick, monkeypatch, serve):
+    here = summarize(store, maps=True)
+    monkeypatch.setattr(learnt, "MUCH", 0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    patches = "from kernelrl.reporting import learnt; learnt.EVALUATION_EPISODES = 20"
+    monkeypatch.setattr(learnt, "SERVE", f"{patches}; from kernelrl.reporting.learnt import serve; {serve}")
+    answers = []
+    answer_of = learnt.answer_of
+    monkeypatch.setattr(learnt, "answer_of", lambda process: answers.append(answer_of(process)) or answers[-1])
+    both = summarize(store, maps=True)
+    assert [set(answer) for answer in answers] == [set(list(AGENTS)[1::2]) if serve == "serve()" else set()]
+    assert both.notes == here.notes
+    for label in AGENTS:
+        name = "value of deployed policy"
+        assert np.array_equal(both.measures[label][name].values, here.measures[label][name].values)
+    for one, other in zip(here.maps, both.maps, strict=True):
+        assert (one.label, one.file, one.episodes) == (other.label, other.file, other.episodes)
+        assert all(np.array_equal(one.fields[f], other.fields[f], equal_nan=True) for f in one.fields)
 
 
 def test_comparisons(store, quick):

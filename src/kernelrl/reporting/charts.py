@@ -137,10 +137,12 @@ def packed_leaves(maps: Maps, plane: Plane) -> dict[str, Any]:
     return {**packed(np.concatenate(rows), 0, 1), "ends": ends, "top": top}
 
 
-def map_data(summary: Summary, plane: Plane, maps: list[Maps]) -> dict[str, Any]:
-    """Everything that the maps' script needs."""
-    labels = []
-    for entry in maps:
+def map_data(summary: Summary) -> dict[str, Any] | None:
+    """Everything that the maps' script needs; None if there are no maps."""
+    labels, plane = [], summary.plane
+    if plane is None or not summary.maps:
+        return None
+    for entry in summary.maps:
         fields = {name: packed_field(name, values, entry) for name, values in entry.fields.items()}
         labels.append(
             {
@@ -149,7 +151,7 @@ def map_data(summary: Summary, plane: Plane, maps: list[Maps]) -> dict[str, Any]
                 "leaves": packed_leaves(entry, plane) if entry.leaves else None,
             }
         )  # fmt: skip
-    actions = max(entry.actions for entry in maps)
+    actions = max(entry.actions for entry in summary.maps)
     return {
         "x": plane.x.tolist(), "y": plane.y.tolist(), "low": plane.low.tolist(), "high": plane.high.tolist(),
         "equal": plane.equal, "actions": action_names(summary, actions),

@@ -32,7 +32,7 @@ def plain(label: str) -> str:
     return f" {label}" if label.startswith("_") else label
 
 
-def draw_all(summary: Summary, plane: Plane | None, maps: list[Maps]) -> dict[str, Figure]:
+def draw_all(summary: Summary) -> dict[str, Figure]:
     """All figures by name."""
     with matplotlib.rc_context(STYLE):
         figures = {}
@@ -43,9 +43,9 @@ def draw_all(summary: Summary, plane: Plane | None, maps: list[Maps]) -> dict[st
             figures["regret"] = draw_regret(summary)
         figures["return"] = draw_return(summary)
         figures["time"] = draw_time(summary)
-        if plane is not None:
-            for knowledge in maps:
-                figures[knowledge.file] = draw_maps(summary, plane, knowledge)
+        if summary.plane is not None:
+            for maps in summary.maps:
+                figures[maps.file] = draw_maps(summary, summary.plane, maps)
     return figures
 
 

@@ -10,12 +10,12 @@ and, for agents that partition the space, the leaves of each step and action.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,9 +23,8 @@ from kernelrl.envs.motion import Motion
 from kernelrl.envs.outcomes import Outcomes
 from kernelrl.loading import load
 from kernelrl.reporting.statistics import Floats
-from kernelrl.reporting.summary import Curves, Summary
 
-__all__ = ["Leaves", "Maps", "Plane", "plane_of", "read_maps"]
+__all__ = ["Leaves", "Maps", "Plane", "plane_of", "read_maps", "run_of_maps"]
 
 CELLS = 40  # along the longer side
 MOST_STEPS = 10
@@ -83,11 +82,11 @@ class Maps:
         return max([float(self.horizon), *(float(leaves.q.max()) for leaves in self.leaves.values())])
 
 
-def plane_of(summary: Summary) -> Plane | None:
+def plane_of(env: gym.Env[Any, Any] | None, motion: Motion | Outcomes | None) -> Plane | None:
     """The grid for maps, or None if the states are not of two bounded dimensions."""
-    if summary.env is None:
+    if env is None:
         return None
-    space: Any = summary.env.observation_space
+    space: Any = env.observation_space
     if getattr(space, "shape", None) != (2,) or not hasattr(space, "low"):
         return None
     low, high = np.asarray(space.low, float), np.asarray(space.high, float)
@@ -99,7 +98,7 @@ def plane_of(summary: Summary) -> Plane | None:
     h = CELLS * 3 // 4 if not equal else CELLS if height >= width else round(CELLS * height / width)
     x, y = (low[j] + (high[j] - low[j]) * (np.arange(n) + 0.5) / n for j, n in enumerate((w, h)))
     plane = Plane(x, y, low, high, equal, np.ones((h, w), bool))
-    return Plane(x, y, low, high, equal, possible(summary.motion, plane.states).reshape(h, w))
+    return Plane(x, y, low, high, equal, possible(motion, plane.states).reshape(h, w))
 
 
 def possible(motion: Motion | Outcomes | None, states: Floats) -> NDArray[np.bool_]:
@@ -113,30 +112,19 @@ def possible(motion: Motion | Outcomes | None, states: Floats) -> NDArray[np.boo
     return found
 
 
-def read_maps(summary: Summary, plane: Plane, say: Callable[[str], None]) -> list[Maps]:
-    """The maps of every label that has snapshots or at least its last agent."""
-    found = []
-    share = MOST_NUMBERS // (len(summary.curves) * 4 * plane.inside.size * 5)
-    for i, c in enumerate(summary.curves):
-        say(f"Reading maps of {c.label}")
-        slug = re.sub(r"[^a-z0-9]+", "-", c.label.lower()).strip("-")[:40]
-        try:
-            found.append(read_label(c, f"maps-{i + 1}-{slug}", plane, max(3, min(MOST_STEPS, share))))
-        except Exception as error:  # a damaged snapshot must not hide the rest
-            summary.notes.append(f"{c.label}: its maps cannot be read: {error}")
-    return found
+def run_of_maps(runs: tuple[Any, ...]) -> Any:
+    """The run of a label whose maps are read: the first with snapshots."""
+    return next((run for run in runs if run.snapshots()), runs[0])
 
 
-def read_label(c: Curves, file: str, plane: Plane, most_steps: int) -> Maps:
-    """The maps of one label: its first seed with snapshots."""
-    run = next((run for run in c.runs if run.snapshots()), c.runs[0])
-    snapshots: list[tuple[int, Any]] = [(episode, path) for episode, path in run.snapshots() if episode <= run.episodes]
-    chosen = spread(len(snapshots), MOST_SNAPSHOTS)
+def read_maps(run: Any, last: Any, file: str, plane: Plane, share: int) -> Maps:
+    """The maps of a run, from its snapshots and its `last` agent; `share` is about how many numbers they may have."""
+    snapshots: list[tuple[int, Any]] = [(episode, path) for episode, path in run.snapshots() if episode < run.episodes]
+    chosen = spread(len(snapshots), MOST_SNAPSHOTS - 1)
     agents = [(snapshots[i][0], load_agent(run, snapshots[i][1])) for i in chosen]
-    if not agents or agents[-1][0] != run.episodes:
-        agents.append((run.episodes, run.agent()))
+    agents.append((run.episodes, last))
     H, A = agents[-1][1].spaces.horizon, agents[-1][1].spaces.actions
-    steps = spread(H, most_steps)
+    steps = spread(H, max(3, min(MOST_STEPS, share // (4 * plane.inside.size * 5))))
     names = [name for name in FIELDS if hasattr(agents[-1][1], READ_OUT[name])]
     fields = {name: np.full((len(agents), len(steps), *plane.inside.shape), np.nan) for name in names}
     leaves = {}
@@ -148,7 +136,7 @@ def read_label(c: Curves, file: str, plane: Plane, most_steps: int) -> Maps:
                 for a in range(A):
                     found = agent.partition(h, a + agent.spaces.first_action)
                     leaves[e, s, a] = Leaves(found.low, found.high, found.q_values)
-    return Maps(c.label, file, run.seed, H, [episode for episode, _ in agents], steps, A, fields, leaves)
+    return Maps(run.label, file, run.seed, H, [episode for episode, _ in agents], steps, A, fields, leaves)
 
 
 def load_agent(run: Any, path: Path) -> Any:

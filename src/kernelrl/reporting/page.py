@@ -21,8 +21,8 @@ from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
 from kernelrl.reporting.drawing import save_all
 from kernelrl.reporting.figures import draw_all, window_of
-from kernelrl.reporting.maps import Maps, Plane, plane_of, read_maps
-from kernelrl.reporting.summary import EVALUATION_EPISODES, Summary, summarize
+from kernelrl.reporting.learnt import EVALUATION_EPISODES
+from kernelrl.reporting.summary import Summary, summarize
 
 __all__ = ["report_of", "write_report"]
 
@@ -45,12 +45,10 @@ def report_of(store: Any, out: Path) -> Path:
     except OSError as error:
         raise ValueError(f"out: the folder {out} cannot be made: {error}") from error
     with Status() as status:
-        summary = summarize(store, status.say)
-        plane = plane_of(summary)
-        maps = read_maps(summary, plane, status.say) if plane is not None else []
+        summary = summarize(store, status.say, maps=True)
         status.say("Drawing")
-        files = save_all(draw_all(summary, plane, maps), out)
-        text = render(summary, plane, maps, files)
+        files = save_all(draw_all(summary), out)
+        text = render(summary, files)
         with replacing(out / NAME) as file:
             file.write(text.encode())
     return out / NAME
@@ -59,12 +57,12 @@ def report_of(store: Any, out: Path) -> Path:
 # ----------------------------------------------------------------------------------------------------------- the page
 
 
-def render(summary: Summary, plane: Plane | None, maps: list[Maps], files: dict[str, list[Path]]) -> str:
+def render(summary: Summary, files: dict[str, list[Path]]) -> str:
     """The page as text."""
     from plotly.offline import get_plotlyjs
 
     charts = curve_charts(summary)
-    data = {"charts": charts, "maps": map_data(summary, plane, maps) if plane is not None and maps else None}
+    data = {"charts": charts, "maps": map_data(summary)}
     recent = RETURN.format(window_of(summary))
     sections = [
         ("results", "Results", results(summary)),
@@ -74,7 +72,7 @@ def render(summary: Summary, plane: Plane | None, maps: list[Maps], files: dict[
         ("return", "Return per episode", curve(summary, ["return"], "return", recent, files, optimum=True)),
         ("time", "Learning time", curve(summary, ["time"], "time", TIME, files)),
         *optimism_section(summary),
-        ("maps", "What the agents knew", maps_section(summary, maps, files)),
+        ("maps", "What the agents knew", maps_section(summary, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
     contents = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
@@ -181,22 +179,23 @@ OPTIMISM = (
 )
 
 
-def maps_section(summary: Summary, maps: list[Maps], files: dict[str, list[Path]]) -> str:
+def maps_section(summary: Summary, files: dict[str, list[Path]]) -> str:
     """The maps with their controls, and the figures for paper."""
-    if not maps:
+    if not summary.maps:
         return "<p>Maps are drawn only for states in a box of two dimensions.</p>"
     boxes = "".join(
         f'<figure id="map-figure-{name}"><h3>{title}</h3><div class="map" id="map-{name}"></div>'
-        f"{tables.action_legend(summary, maps) if name == 'policy' else ''}</figure>"
+        f"{tables.action_legend(summary) if name == 'policy' else ''}</figure>"
         for name, title in MAP_TITLES.items()
     )
-    seeds = sorted({m.seed for m in maps})
+    seeds = sorted({m.seed for m in summary.maps})
     seed = (
         f"Each map shows one run, seed {' or '.join(map(str, seeds))}. Steps count from 0. V, B and Q are in "
         "the environment's units of reward; C and B are on logarithmic scales. Grey areas have no states."
     )
     pictures = "".join(
-        f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">' for m in maps
+        f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">'
+        for m in summary.maps
     )
     boxes = f'<p class="quiet screen" id="map-missing"></p><div class="maps">{boxes}</div>'
     return f'{CONTROLS}{boxes}{pictures}<p class="quiet">{seed}</p>'

@@ -15,10 +15,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from kernelrl.envs.making import make_environment
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.envs.outcomes import Outcomes, OutcomeValues
+from kernelrl.reporting.learnt import make_from_table, read_learnt
+from kernelrl.reporting.maps import Maps, Plane, plane_of
 from kernelrl.reporting.statistics import (
     Floats,
     exponent_with_interval,
@@ -30,8 +31,6 @@ from kernelrl.reporting.statistics import (
 
 __all__ = ["MEASURES", "Comparison", "Curves", "Measure", "Summary", "summarize"]
 
-EVALUATION_EPISODES = 1000
-EVALUATION_SEED = 0
 LEVEL = 0.05
 
 # The columns of the table: name → whether it needs V*.
@@ -103,7 +102,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Summary:
-    """All numbers of a report, except the maps."""
+    """All numbers of a report."""
 
     experiment: dict[str, Any]
     env: gym.Env[Any, Any] | None
@@ -117,6 +116,8 @@ class Summary:
     exponents: dict[str, tuple[float, float, float]]
     """By label: the mean over seeds of the exponents fitted to the regret, and its interval; empty without V*."""
     comparisons: list[Comparison]
+    plane: Plane | None
+    maps: list[Maps]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -125,8 +126,8 @@ class Summary:
         return str(self.experiment["environment"]["id"])
 
 
-def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Summary:
-    """Read a store and compute its summary; `say` takes messages about what is being done."""
+def summarize(store: Any, say: Callable[[str], None] = lambda text: None, maps: bool = False) -> Summary:
+    """Read a store, its `maps` only if asked to, and compute the summary; `say` takes messages about what is done."""
     experiment = store.experiment
     notes: list[str] = []
     say("Reading the runs")
@@ -139,16 +140,19 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None) -> Sum
     env = environment_of(experiment["environment"], notes)
     say("Computing optimal values")
     optimal, why = optimal_values(env, curves)
-    returns = {c.label: c.returns for c in curves}
-    measures = {}
-    for c in curves:
-        say(f"Playing the policies of {c.label}")
-        measures[c.label] = measures_of(c, optimal, deployed_values(c, env, notes))
+    motion = None if env is None else motion_of(env)
+    plane = plane_of(env, motion) if maps else None
+    learnt = read_learnt([(c.label, c.runs) for c in curves], experiment["environment"], env, plane, say)
+    notes += itertools.chain(*(part.notes for part in learnt))
+    measures = {c.label: measures_of(c, optimal, part.values) for c, part in zip(curves, learnt, strict=True)}
     exponents = {}
     if optimal is not None:
-        exponents = {label: exponent_with_interval(regret(R, optimal.start_value)) for label, R in returns.items()}
-    motion = None if env is None else motion_of(env)
-    return Summary(experiment, env, motion, optimal, why, curves, measures, exponents, compare(curves, measures), notes)
+        exponents = {c.label: exponent_with_interval(regret(c.returns, optimal.start_value)) for c in curves}
+    read = [part.maps for part in learnt if part.maps is not None]
+    comparisons = compare(curves, measures)
+    return Summary(
+        experiment, env, motion, optimal, why, curves, measures, exponents, comparisons, plane, read, notes
+    )  # fmt: skip
 
 
 def read_curves(runs: list[Any], notes: list[str]) -> list[Curves]:
@@ -188,7 +192,7 @@ def read_optimism(histories: list[Any]) -> tuple[Floats | None, Floats | None]:
 def environment_of(table: dict[str, Any], notes: list[str]) -> gym.Env[Any, Any] | None:
     """The environment of the experiment, or None with a note."""
     try:
-        return make_environment(table["id"], {key: value for key, value in table.items() if key != "id"})
+        return make_from_table(table)
     except ValueError as error:
         notes.append(f"The environment cannot be made here: {error}")
         return None
@@ -210,19 +214,6 @@ def optimal_values(
             f"played {', '.join(map(str, sorted(steps)))}."
         )
     return optimal, ""
-
-
-def deployed_values(c: Curves, env: gym.Env[Any, Any] | None, notes: list[str]) -> Floats:
-    """The value of each seed's deployed policy, (n,); NaN if it cannot be estimated."""
-    values = np.full(len(c.runs), np.nan)
-    for i, run in enumerate(c.runs):
-        if env is None:
-            continue
-        try:
-            values[i] = run.agent().evaluate(env, EVALUATION_EPISODES, EVALUATION_SEED).mean
-        except Exception as error:  # a damaged file, a function that cannot be imported: the rest is reported
-            notes.append(f"{c.label}, seed {run.seed}: its policy cannot be played: {error}")
-    return values
 
 
 def measures_of(c: Curves, optimal: OptimalValues | OutcomeValues | None, deployed: Floats) -> dict[str, Measure]:

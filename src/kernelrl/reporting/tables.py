@@ -11,7 +11,6 @@ from typing import Any
 
 from kernelrl.agents.codec import describe, left_to_agent
 from kernelrl.reporting.figures import action_colours, action_names
-from kernelrl.reporting.maps import Maps
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
 
@@ -198,9 +197,9 @@ def percent(share: float) -> str:
     return "&lt; 0.01 %" if 0 < share < 1e-4 else f"{100 * share:.2f} %"
 
 
-def action_legend(summary: Summary, maps: list[Maps]) -> str:
+def action_legend(summary: Summary) -> str:
     """What the colours of the policy mean."""
-    actions = max(m.actions for m in maps)
+    actions = max(m.actions for m in summary.maps)
     names, colours = action_names(summary, actions), action_colours(actions)
     entries = "".join(
         f'<span><span class="swatch" style="background:{colour}"></span>{escape(name)}</span>'

@@ -1,0 +1,148 @@
+"""What the agents of an experiment learnt: the values of their deployed policies, and their maps.
+
+This takes longer than everything else in a report. Where there is much of it, every second label is read in a second
+process, if there are two cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from kernelrl.envs.making import make_environment
+from kernelrl.experiments.local import python_path
+from kernelrl.reporting.maps import MOST_NUMBERS, Maps, Plane, read_maps, run_of_maps
+from kernelrl.reporting.statistics import Floats
+
+__all__ = ["EVALUATION_EPISODES", "Learnt", "make_from_table", "read_learnt"]
+
+EVALUATION_EPISODES = 1000
+EVALUATION_SEED = 0
+MUCH = 2000  # episodes in all runs together
+SERVE = "from kernelrl.reporting.learnt import serve; serve()"
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What the runs of one label learnt."""
+
+    values: Floats  # (n,) of each seed's deployed policy; NaN if it cannot be estimated
+    maps: Maps | None
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Label:
+    """The runs of one label."""
+
+    name: str
+    runs: tuple[Any, ...]
+    file: str
+    """Name of the figure of its maps."""
+
+
+def make_from_table(table: dict[str, Any]) -> gym.Env[Any, Any]:
+    """The environment of an experiment."""
+    return make_environment(table["id"], {key: value for key, value in table.items() if key != "id"})
+
+
+def read_learnt(
+    labels: list[tuple[str, tuple[Any, ...]]], table: dict[str, Any], env: gym.Env[Any, Any] | None,
+    plane: Plane | None, say: Callable[[str], None],
+) -> list[Learnt]:  # fmt: skip
+    """What the runs of each label learnt, in the environment `env` of an experiment's `table`; maps on `plane`."""
+    if env is None:
+        return [Learnt(np.full(len(runs), np.nan), None, []) for _, runs in labels]
+    work = [
+        Label(name, runs, f"maps-{i + 1}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:40]}")
+        for i, (name, runs) in enumerate(labels)
+    ]
+    share = MOST_NUMBERS // len(work)
+    much = sum(run.episodes for label in work for run in label.runs) >= MUCH and (os.cpu_count() or 1) > 1
+    elsewhere = work[1::2] if much else []
+    found: dict[str, Learnt] = {}
+    with second_process((table, elsewhere, plane, share)) as answer:
+        for label in work:
+            if label not in elsewhere:
+                found[label.name] = read_label(label, env, plane, share, say)
+        if elsewhere:
+            say(f"Playing the policies of {', '.join(label.name for label in elsewhere)}")
+            found |= answer()
+    for label in work:
+        if label.name not in found:  # an error will show again here
+            found[label.name] = read_label(label, env, plane, share, say)
+    return [found[label.name] for label in work]
+
+
+def read_label(
+    label: Label, env: gym.Env[Any, Any], plane: Plane | None, share: int, say: Callable[[str], None]
+) -> Learnt:
+    """What the runs of one label learnt; what cannot be read is left out with a note."""
+    values, maps, notes = np.full(len(label.runs), np.nan), None, []
+    shown, last = run_of_maps(label.runs), None
+    say(f"Playing the policies of {label.name}")
+    for i, run in enumerate(label.runs):
+        try:
+            agent = run.agent()
+            last = agent if run is shown else last
+            values[i] = agent.evaluate(env, EVALUATION_EPISODES, EVALUATION_SEED).mean
+        except Exception as error:  # a damaged file, a function that cannot be imported: the rest is reported
+            notes.append(f"{label.name}, seed {run.seed}: its policy cannot be played: {error}")
+    if plane is not None:
+        say(f"Reading maps of {label.name}")
+        try:
+            maps = read_maps(shown, last or shown.agent(), label.file, plane, share)
+        except Exception as error:  # a damaged snapshot must not hide the rest
+            notes.append(f"{label.name}: its maps cannot be read: {error}")
+    return Learnt(values, maps, notes)
+
+
+# --------------------------------------------------------------------------------------------------- a second process
+
+
+@contextlib.contextmanager
+def second_process(work: tuple[Any, list[Label], Any, int]) -> Iterator[Callable[[], dict[str, Learnt]]]:
+    """Let a second process read labels; give a function that waits for what it has read, or nothing if it failed."""
+    if not work[1]:
+        yield dict
+        return
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", SERVE],  # -P: not from the current folder
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": python_path()},
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    with process:
+        try:
+            with contextlib.suppress(BrokenPipeError), process.stdin as stream:  # if it has ended, there is no answer
+                pickle.dump(work, stream)
+            yield lambda: answer_of(process)
+        finally:
+            process.kill()
+
+
+def answer_of(process: subprocess.Popen[bytes]) -> dict[str, Learnt]:
+    """What the process has read; nothing if it failed."""
+    assert process.stdout is not None
+    content = process.stdout.read()
+    return pickle.loads(content) if process.wait() == 0 else {}
+
+
+def serve() -> None:
+    """What the second process does: read labels from standard input, and write what they learnt to standard output."""
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)  # what an environment prints must not mix with the answer
+        table, labels, plane, share = pickle.load(sys.stdin.buffer)
+        env = make_from_table(table)
+        found = {label.name: read_label(label, env, plane, share, lambda text: None) for label in labels}
+        pickle.dump(found, out)
