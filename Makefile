@@ -40,12 +40,10 @@ $(DEV): pyproject.toml | .venv/bin/python
 	@echo "Ready: $(BIN)/python"
 
 figure: $(INSTALLED)  ## run a small experiment in TwinRooms and write its report, with the figures
-	@$(BIN)/kernelrl run quick --out results/quick
-	@$(BIN)/kernelrl report results/quick
+	@$(BIN)/kernelrl run quick --out results/quick --report
 
 paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes), or continue it
-	@$(BIN)/kernelrl run paper --out results/paper
-	@$(BIN)/kernelrl report results/paper
+	@$(BIN)/kernelrl run paper --out results/paper --report
 
 test: $(DEV)  ## run the tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -201,6 +201,35 @@ def test_works_where_files_cannot_be_locked(home, monkeypatch, broken):
     assert came_from_disk(function) == 1
 
 
+def test_what_another_process_compiles_is_waited_for(home):
+    """Two open files of one process lock each other out, too."""
+    path, got = home / "some.code", []
+    held = code_cache.claim(path)
+    waiting = threading.Thread(target=lambda: got.append(code_cache.claim(path)))
+    waiting.start()
+    waiting.join(0.3)
+    assert waiting.is_alive() and not got
+    held.close()
+    waiting.join(10.0)
+    assert len(got) == 1
+    got[0].close()
+
+
+def test_waiting_ends(home, monkeypatch):
+    monkeypatch.setattr(code_cache, "WAIT", 0.2)
+    path = home / "some.code"
+    with code_cache.claim(path), code_cache.claim(path) as other:
+        assert other is not None  # it compiles, too
+
+
+def test_claims_end_with_compiling(home):
+    works, fails = compiled(lambda x: x + 1), compiled(lambda x: x.no_such_thing)
+    assert works(1) == 2
+    with pytest.raises(numba.TypingError):
+        fails(1)
+    assert not list(home.glob("*.busy"))
+
+
 def test_saving_waits_for_the_lock(home):
     home.mkdir(parents=True)
     with code_cache.locked(home):

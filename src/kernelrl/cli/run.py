@@ -29,6 +29,7 @@ def run(
     engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
     address: Annotated[str | None, typer.Option(help="Address of the Ray cluster, with --engine ray.")] = None,
     checkpoint: Annotated[float, typer.Option(help="Seconds of learning between checkpoints.")] = 20.0,
+    report: Annotated[bool, typer.Option("--report", help="Write the report when all runs are finished.")] = False,
     json: Json = False,
 ) -> None:
     """Run an experiment, or continue it."""
@@ -39,6 +40,10 @@ def run(
         checkpoint_seconds=checkpoint,
     )  # fmt: skip
     summary = summarise(result)
+    if report and result.finished:
+        from kernelrl.reporting import report_of
+
+        summary["report"] = str(report_of(result.store, result.store.path / "report"))
     if json:
         print(jsonlib.dumps(summary))
     else:
@@ -46,6 +51,7 @@ def run(
         given["engine"] = None if engine == "local" else engine
         given["checkpoint"] = None if checkpoint == 20.0 else checkpoint
         options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+        options += ["--report"] if report else []
         show(summary, result, shlex.join(["kernelrl", "run", experiment, "--out", str(result.store.path), *options]))
     if not result.finished:
         raise typer.Exit(130 if result.interrupted else 1)
@@ -89,7 +95,9 @@ def show(summary: dict[str, Any], result: Result, again: str) -> None:
         print(text)
     for line in advice(summary, result, again):
         print(line, file=sys.stderr)
-    if result.finished:
+    if "report" in summary:
+        print(f"Stored in {summary['path']}\nWritten: {summary['report']}")
+    elif result.finished:
         print(f"Stored in {summary['path']}; kernelrl report {shlex.quote(summary['path'])} draws it")
 
 

@@ -30,6 +30,7 @@ import contextlib
 import hashlib
 import inspect
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import make_interp_spline
+from scipy.interpolate import BSpline, make_interp_spline
 from scipy.ndimage import map_coordinates, spline_filter
 from scipy.special import roots_hermitenorm
 
@@ -164,6 +165,31 @@ def read(coefficients: Any, places: Floats) -> Floats:
     return found
 
 
+def reader(places: Floats, shape: tuple[int, ...], cells: NDArray[np.int64]) -> Callable[[Any], Floats]:
+    """A function that reads a spline at `places` (d, n), one for each point of a grid of this shape.
+
+    The spline has `cells` (d,) cells. Often each axis moves by itself: coordinate j of a place depends on that of the
+    point alone. Then one axis is read after the other, by a sparse matrix: several times faster.
+    """
+    d = len(shape)
+    grid = places.reshape(d, *shape)
+    axes = [grid[j][tuple(slice(None) if i == j else 0 for i in range(d))] for j in range(d)]
+    apart = np.stack(np.meshgrid(*axes, indexing="ij"))
+    if not np.array_equal(apart, grid):
+        return lambda coefficients: read(coefficients, places)
+    # A cubic spline on whole numbers; by "mirror" there is one more coefficient beyond each end.
+    knots = [np.arange(-3.0, n + 4.0) for n in cells]
+    matrices = [BSpline.design_matrix(axes[j], knots[j], 3) for j in range(d)]
+
+    def read_axes(coefficients: Any) -> Floats:
+        found: Floats = np.pad(coefficients.astype(np.float64), 1, mode="reflect")
+        for matrix in matrices:  # the first axis becomes the last: after all of them they are in order again
+            found = np.moveaxis((matrix @ found.reshape(len(found), -1)).reshape(-1, *found.shape[1:]), 0, -1)
+        return found.reshape(-1)
+
+    return read_axes
+
+
 @dataclass(frozen=True)
 class Smoothing:
     """V on a room's grid → E[V(clip(z + ε))] at Z's, where no episode ends."""
@@ -209,17 +235,18 @@ def solve_room(motion: Motion, room: int, n: int, horizon: int) -> tuple[Floats,
     grid, d = StateGrid.of(motion, room, n), motion.noise.size
     x, shape = grid.points(), (n + 1,) * d
     expect = expectation(motion, room, grid)
-    places = [grid.places(motion.move(x, a)) for a in range(len(motion.actions))]
+    cells = n + 2 * grid.margin
+    reads = [reader(grid.places(motion.move(x, a)), shape, cells) for a in range(len(motion.actions))]
     rewards = [motion.reward(x, a) for a in range(len(motion.actions))]
     arrivals = arrival_rewards(motion, expect, x, shape)
     if arrivals is not None:
-        rewards = [r + read(c, place) for r, c, place in zip(rewards, arrivals, places, strict=True)]
+        rewards = [r + read_at(c) for r, c, read_at in zip(rewards, arrivals, reads, strict=True)]
     V = np.empty((horizon, len(x)))
     V[-1] = np.max(rewards, axis=0)
-    Z = np.empty((horizon - 1, *(n + 2 * grid.margin + 1)), np.float32)
+    Z = np.empty((horizon - 1, *(cells + 1)), np.float32)
     for h in range(horizon - 2, -1, -1):
         Z[h] = spline_filter(expect.live(V[h + 1].reshape(shape)), order=3, mode="mirror")
-        V[h] = np.max([r + read(Z[h], place) for r, place in zip(rewards, places, strict=True)], axis=0)
+        V[h] = np.max([r + read_at(Z[h]) for r, read_at in zip(rewards, reads, strict=True)], axis=0)
     return V, Z, arrivals
 
 

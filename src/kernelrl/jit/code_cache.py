@@ -22,6 +22,7 @@ import pickle
 import secrets
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numba
@@ -58,6 +59,7 @@ number_functions()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=number_functions)
 
+WAIT, POLL = 60.0, 0.05  # seconds
 said = set()  # the messages that this process has printed
 
 
@@ -81,6 +83,27 @@ def locked(folder):
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def claim(path):
+    """Claim the right to compile an entry: wait while another process compiles it, at most WAIT seconds.
+
+    Returns a file that is locked until it is closed or this process ends; None where there are no locks.
+    """
+    if fcntl is None:
+        return None
+    file = None
+    with contextlib.suppress(OSError):  # a folder that cannot be written to, a file system without locks
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path.with_suffix(".busy"), "ab")
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(POLL)
+    return file
 
 
 def digest_of(key, payload):
@@ -160,6 +183,7 @@ class CodeCache(_Cache):
     def __init__(self, function, options, folder):
         self._function, self._options, self._folder = function, options, Path(folder)
         self._keys = {}  # keys of signatures that were not found and are being compiled
+        self._claim = None  # the file by which other processes see this
 
     @property
     def cache_path(self):
@@ -208,16 +232,30 @@ class CodeCache(_Cache):
             key = self._keys[sig] = self.key(sig, target_context.codegen())
         except UnknownError:
             return None
-        path = self.path(key)
-        try:
-            payload = read(path, key)
-            found = None if payload is None else self._rebuild(payload, sig, target_context)
-        except Exception:  # whatever is wrong with an entry, the code can be compiled again
-            discard(path, key)
-            return None
+        found = self._read(key, sig, target_context)
+        if found is None:
+            self._claim = claim(self.path(key))
+            found = self._read(key, sig, target_context)  # another process may have compiled it while this one waited
         if found is not None:
             del self._keys[sig]
         return found
+
+    def _read(self, key, sig, target_context):
+        """The entry, or None if there is none or it is damaged."""
+        path = self.path(key)
+        try:
+            payload = read(path, key)
+            return None if payload is None else self._rebuild(payload, sig, target_context)
+        except Exception:  # whatever is wrong with an entry, the code can be compiled again
+            discard(path, key)
+            return None
+
+    def release(self):
+        """Let other processes compile what this one has compiled, or failed to compile."""
+        file, self._claim = self._claim, None
+        if file is not None:
+            with file, contextlib.suppress(OSError):
+                os.unlink(file.name)
 
     def _rebuild(self, payload, signature, target_context):
         arguments, _ = sigutils.normalize_signature(signature)

@@ -100,10 +100,23 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False, inline=F
         return for_callers()
     dispatcher = numba.njit(**options, pipeline_class=EntryCompiler)(function)
     if cache:
-        dispatcher._cache = CodeCache(function, options, cache_dir())
+        keep_code(dispatcher, CodeCache(function, options, cache_dir()))
     dispatcher.get_call_template = lambda *arguments: for_callers().get_call_template(*arguments)
     dispatcher.get_overload = lambda signature: for_callers().get_overload(signature)
     return dispatcher
+
+
+def keep_code(dispatcher, cache):
+    """Give a compiled function a cache, which learns when compiling has ended, also by an error."""
+    dispatcher._cache, compile_it = cache, dispatcher.compile
+
+    def compile_and_release(signature):
+        try:
+            return compile_it(signature)
+        finally:
+            cache.release()
+
+    dispatcher.compile = compile_and_release
 
 
 inner = functools.partial(compiled, inner=True)

@@ -1,7 +1,7 @@
 """What the agents of an experiment learnt: the values of their deployed policies, and their maps.
 
 This takes longer than everything else in a report. Where there is much of it, every second label is read in a second
-process, if there are two cores.
+process, if there are two cores, and it begins while optimal values are computed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kernelrl.experiments.local import python_path
 from kernelrl.reporting.maps import MOST_NUMBERS, Maps, Plane, read_maps, run_of_maps
 from kernelrl.reporting.statistics import Floats
 
-__all__ = ["EVALUATION_EPISODES", "Learnt", "make_from_table", "read_learnt"]
+__all__ = ["EVALUATION_EPISODES", "Learnt", "make_from_table", "reading"]
 
 EVALUATION_EPISODES = 1000
 EVALUATION_SEED = 0
@@ -56,32 +56,39 @@ def make_from_table(table: dict[str, Any]) -> gym.Env[Any, Any]:
     return make_environment(table["id"], {key: value for key, value in table.items() if key != "id"})
 
 
-def read_learnt(
+@contextlib.contextmanager
+def reading(
     labels: list[tuple[str, tuple[Any, ...]]], table: dict[str, Any], env: gym.Env[Any, Any] | None,
     plane: Plane | None, say: Callable[[str], None],
-) -> list[Learnt]:  # fmt: skip
-    """What the runs of each label learnt, in the environment `env` of an experiment's `table`; maps on `plane`."""
+) -> Iterator[Callable[[], list[Learnt]]]:  # fmt: skip
+    """Begin to read what the runs of each label learnt in the environment `env` of an experiment's `table`.
+
+    Gives a function that returns it, with maps on `plane`. Until it is called only the second process works.
+    """
     if env is None:
-        return [Learnt(np.full(len(runs), np.nan), None, []) for _, runs in labels]
+        yield lambda: [Learnt(np.full(len(runs), np.nan), None, []) for _, runs in labels]
+        return
     work = [
         Label(name, runs, f"maps-{i + 1}-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:40]}")
         for i, (name, runs) in enumerate(labels)
     ]
     share = MOST_NUMBERS // len(work)
     much = sum(run.episodes for label in work for run in label.runs) >= MUCH and (os.cpu_count() or 1) > 1
-    elsewhere = work[1::2] if much else []
-    found: dict[str, Learnt] = {}
-    with second_process((table, elsewhere, plane, share)) as answer:
-        for label in work:
-            if label not in elsewhere:
-                found[label.name] = read_label(label, env, plane, share, say)
+    elsewhere = work[::2] if much and len(work) > 1 else []
+
+    def finish() -> list[Learnt]:
+        here = [label for label in work if label not in elsewhere]
+        found = {label.name: read_label(label, env, plane, share, say) for label in here}
         if elsewhere:
             say(f"Playing the policies of {', '.join(label.name for label in elsewhere)}")
-            found |= answer()
-    for label in work:
-        if label.name not in found:  # an error will show again here
-            found[label.name] = read_label(label, env, plane, share, say)
-    return [found[label.name] for label in work]
+        found |= answer()
+        for label in elsewhere:
+            if label.name not in found:  # the second process failed; an error will show again here
+                found[label.name] = read_label(label, env, plane, share, say)
+        return [found[label.name] for label in work]
+
+    with second_process((table, elsewhere, plane, share)) as answer:
+        yield finish
 
 
 def read_label(

@@ -132,7 +132,7 @@ def read_maps(run: Any, last: Any, file: str, plane: Plane, share: int) -> Maps:
         for s, h in enumerate(steps):
             for name in names:
                 fields[name][e, s][plane.inside] = FIELDS[name](agent, plane.states[plane.inside.ravel()], h)
-            if hasattr(agent, "partition"):
+            if hasattr(agent, "partition") and agent.spaces.net is None:
                 for a in range(A):
                     found = agent.partition(h, a + agent.spaces.first_action)
                     leaves[e, s, a] = Leaves(found.low, found.high, found.q_values)

@@ -18,7 +18,7 @@ import numpy as np
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.envs.outcomes import Outcomes, OutcomeValues
-from kernelrl.reporting.learnt import make_from_table, read_learnt
+from kernelrl.reporting.learnt import make_from_table, reading
 from kernelrl.reporting.maps import Maps, Plane, plane_of
 from kernelrl.reporting.statistics import (
     Floats,
@@ -138,11 +138,13 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None, maps: 
             + "".join(f"\n{note}" for note in notes)
         )
     env = environment_of(experiment["environment"], notes)
-    say("Computing optimal values")
-    optimal, why = optimal_values(env, curves)
     motion = None if env is None else motion_of(env)
     plane = plane_of(env, motion) if maps else None
-    learnt = read_learnt([(c.label, c.runs) for c in curves], experiment["environment"], env, plane, say)
+    labels = [(c.label, c.runs) for c in curves]
+    with reading(labels, experiment["environment"], env, plane, say) as finish:
+        say("Computing optimal values")
+        optimal, why = optimal_values(env, curves)
+        learnt = finish()
     notes += itertools.chain(*(part.notes for part in learnt))
     measures = {c.label: measures_of(c, optimal, part.values) for c, part in zip(curves, learnt, strict=True)}
     exponents = {}
