@@ -1,6 +1,7 @@
 """Kernel-UCBVI with nothing set on Gymnasium's classic control problems: the policy to deploy, along the way.
 
-Pendulum has five torques instead of its interval. After each mark the policy plays EVALUATION episodes with fixed
+Pendulum comes twice: with five torques, and as it is, with an interval of torques; MountainCarContinuous also has a
+continuous action. After each mark the policy plays EVALUATION episodes with fixed
 starts; the table has the median of the seeds, the worst seed, and the mean return of the learning episodes since the
 mark before. `loss` is by how much the policy got worse since a quarter of the episodes, mean over seeds, with the upper
 end of its 95 % interval (Student's t). Every step of the environment is a step of learning: nothing is tried out
@@ -22,8 +23,11 @@ from _common import report
 from kernelrl.agents.evaluation import t_interval
 
 EVALUATION = 100
+FIVE = "Pendulum-v1, five torques"
 MARKS = {
+    FIVE: (25, 50, 100),
     "Pendulum-v1": (25, 50, 100),
+    "MountainCarContinuous-v0": (10, 20, 50, 100),
     "MountainCar-v0": (75, 150, 250, 300, 1000),
     "CartPole-v1": (50, 100, 125, 150, 200, 300, 400, 500),
     "Acrobot-v1": (25, 50, 100, 125, 200, 500),
@@ -44,7 +48,7 @@ class Torques(gym.ActionWrapper):
 
 def make(problem):
     """The environment of a problem."""
-    return Torques(gym.make(problem)) if problem == "Pendulum-v1" else gym.make(problem)
+    return Torques(gym.make("Pendulum-v1")) if problem == FIVE else gym.make(problem)
 
 
 def run(problem, marks, seed):

@@ -112,7 +112,7 @@ def fired(box, H, actions, data):
     """The number of episodes after which a look first fires and what it says, or None."""
     x, a, r, y, h = data
     log = Log(np.stack([x, y]), np.stack([h, a, np.zeros_like(a)]).astype(np.int64), r, np.zeros(1, np.int64))
-    spaces = types.SimpleNamespace(low=box[0], high=box[1], horizon=H, actions=actions)
+    spaces = types.SimpleNamespace(low=box[0], high=box[1], horizon=H, actions=actions, net=None)
     automatic, due = Automatic(None, None, None), 0
     for k, n in enumerate(np.append(np.flatnonzero(h == 0)[1:], len(h)), 1):
         if n < RANDOM_STEPS or k < due:

@@ -15,7 +15,7 @@ from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
 from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
-from naive.estimates import argmax_set, lipschitz_constants
+from naive.estimates import Related, argmax_set, lipschitz_constants
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.local import Bandwidths, NaiveLocal
@@ -94,6 +94,8 @@ class Pair:
         reading: str = "nearest",
         local: tuple[float, float, str] | None = None,  # minimum, exponent and by of `krl.schedules.Local`
         several: tuple[float, ...] = (),  # of `krl.schedules.Bandwidths`, in the place of `sigma`
+        related: float | None = None,  # σ_A between actions, whose distance is that of their numbers
+        continuous: bool = False,  # actions are those of a net, from -1 to 2
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -116,6 +118,9 @@ class Pair:
             "horizon": H,
             "reward_range": reward_range,
             "reading": reading,
+            "action_bandwidth": related if related is not None else "auto",
+            "action_metric": "euclidean" if related is not None and not continuous else "auto",
+            "action_bins": A if continuous else "auto",
             **others,
         }
         L = lipschitz_constants(lipschitz, H)
@@ -135,7 +140,14 @@ class Pair:
                 self.naive = SeveralGreedyKernelUCBVI(H, A, each, L, stationary, nothing)
             else:
                 self.naive = SeveralKernelUCBVI(H, A, each, L, stationary, replan, nothing)
-        if merge is not None:
+        self.related = None
+        if related is not None:
+            rho = abs(np.subtract.outer(np.arange(A), np.arange(A))) / (max(1, A - 1) if continuous else 1.0)
+            self.related = Related.of(rho, related)
+            for one in self.naive.estimates if several else (self.naive, self.deployed):
+                one.kernel["related"] = self.related
+        if merge is not None or related is not None:
+            merge = merge or 0.0
             representatives, blend = NaiveRepresentatives(merge, metric[1], most or np.inf), reading == "blend"
             itself = () if greedy or L is None else ("q_values", "values")
             self.naive = representatives.before(self.naive, itself, blend)
@@ -144,9 +156,10 @@ class Pair:
         self.bandwidths = None
         if local is not None:
             table = NaiveLocal(A, sigma, *local, kernel[1], metric[1], representatives)
+            table.related = self.related
             self.bandwidths = Bandwidths(table, self.naive, self.deployed)
         box = gym.spaces.Box(bounds[0][:d], bounds[1][:d], dtype=np.float64)
-        self.agent.start(box, gym.spaces.Discrete(A), H, seed)
+        self.agent.start(box, gym.spaces.Box(-1.0, 2.0, (1,)) if continuous else gym.spaces.Discrete(A), H, seed)
 
     def begin_episode(self) -> None:
         self.agent.begin_episode()
@@ -155,7 +168,9 @@ class Pair:
         self.naive.begin_episode()
 
     def observe(self, t) -> None:
-        self.agent.observe(t.x, t.a, self.low + self.width * t.r, t.y, t.h, terminated=t.terminated)
+        self.agent.observe(
+            t.x, self.agent.spaces.action(t.a), self.low + self.width * t.r, t.y, t.h, terminated=t.terminated
+        )
         self.naive.observe(*t)
         if not hasattr(self.naive, "followers"):
             self.deployed.observe(*t)
@@ -180,8 +195,9 @@ class Pair:
         for h in range(self.log.H):
             q, deployed = self.naive.q_values(states, h), self.deployed.q_values(states, h)
             for i, x in enumerate(states):
-                assert self.agent.choose(x, h) in argmax_set(q[i], 2 * self.tolerance)
-                assert self.agent.act(x, step=h) in argmax_set(deployed[i], TOLERANCE)
+                number = self.agent.spaces.check_action
+                assert number(self.agent.choose(x, h)) in argmax_set(q[i], 2 * self.tolerance)
+                assert number(self.agent.act(x, step=h)) in argmax_set(deployed[i], TOLERANCE)
 
     def play(self, states, rng: np.random.Generator, checks: int = 3) -> None:
         """Go through the log; check at a few random moments, before the first episode's first sample and at the end."""
@@ -194,7 +210,7 @@ class Pair:
             for t in episode:
                 if rng.random() < 0.5:  # people with their own loop need not ask, nor obey, nor ask about this state
                     x = t.x if rng.random() < 0.5 else states[rng.integers(len(states))]
-                    a = self.agent.choose(x, t.h)
+                    a = self.agent.spaces.check_action(self.agent.choose(x, t.h))
                     assert rng.random() < 0.8 or a in argmax_set(self.naive.q_values([x], t.h)[0], 2 * self.tolerance)
                 self.observe(t)
                 seen += 1

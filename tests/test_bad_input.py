@@ -419,9 +419,7 @@ MAKERS = pytest.mark.parametrize("make", [kernel, greedy, krl.RandomAgent])
 def test_spaces_of_another_kind(make):
     with pytest.raises(TypeError, match=r"^observation_space must be a gymnasium Box of states, got Discrete\(3\)"):
         make().start(gym.spaces.Discrete(3), gym.spaces.Discrete(A), H)
-    with pytest.raises(TypeError, match=r"^action_space must be gymnasium's Discrete, got Box.*wrapper"):
-        make().start(BOX, BOX, H)
-    with pytest.raises(TypeError, match=r"^action_space must be gymnasium's Discrete, got MultiDiscrete"):
+    with pytest.raises(TypeError, match=r"^action_space must be gymnasium's Discrete( or a Box)?, got MultiDiscrete"):
         make().start(BOX, gym.spaces.MultiDiscrete([2, 2]), H)
 
 

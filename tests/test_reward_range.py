@@ -114,8 +114,10 @@ def started(kind, **changes):
 @pytest.mark.parametrize("kind", PLANNING)
 def test_what_is_planned_is_as_if_the_range_had_been_known(kind, scale):
     episodes = list(episodes_of(SCALES[scale]))
-    rewards = [t[2] for episode in episodes for t in episode]
-    known = min(0.0, *rewards), max(0.0, *rewards)
+    units = Units(H)
+    for episode in episodes:
+        units = units.with_rewards([t[2] for t in episode], any(t[5] for t in episode)) or units
+    known = units.low, units.high
     auto, given = started(PLANNING[kind]), started(PLANNING[kind], reward_range=known)
     for episode in episodes:
         tell(auto, episode)
@@ -207,7 +209,7 @@ class Naive:
         for x, a, r, y, h, terminated in episode:
             taken = self.units.learnt if self.kind in ("OptQL", "AdaptiveQL") else self.units.mapped
             self.naive.observe(self.place(x), a, taken(r), self.place(y), h, terminated)
-        widened = self.units.with_rewards([t[2] for t in episode])
+        widened = self.units.with_rewards([t[2] for t in episode], any(t[5] for t in episode))
         if widened is not None:
             self.core.rescale(self.units, widened)
             self.units = widened

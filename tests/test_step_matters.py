@@ -59,7 +59,7 @@ def test_motion_is_found_after_rewards():
     """Each look asks again until it is the motion."""
     automatic, spaces = (
         Automatic(None, None, None),
-        SimpleNamespace(low=np.zeros(1), high=np.ones(1), horizon=5, actions=1),
+        SimpleNamespace(low=np.zeros(1), high=np.ones(1), horizon=5, actions=1, net=None),
     )
     rng, h, a = np.random.default_rng(0), np.tile(np.arange(5), 60), np.zeros(300, int)
     x = rng.random((300, 1))

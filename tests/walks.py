@@ -29,6 +29,10 @@ class Walk(gym.Env):
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         move = np.zeros(len(self.widths))
         move[action // 2] = self.size * (2 * (action % 2) - 1)
+        return self.go(move)
+
+    def go(self, move: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
+        """Take a step of that length, and some noise."""
         move += self.size * self.noise * self.np_random.standard_normal(len(move))
         self.x = np.clip(self.x + move * self.widths, 0.0, self.widths)
         place = (self.x / self.widths).mean()
@@ -39,3 +43,20 @@ class Walk(gym.Env):
 def limited(horizon: int = 8, **options: Any) -> gym.Env:
     """A walk of so many steps."""
     return gym.wrappers.TimeLimit(Walk(**options), horizon)
+
+
+class Pushed(Walk):
+    """A walk on a line that is pushed by an action: the sum of its numbers, from -1 to 1 each."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.action_space = gym.spaces.Box(-1.0, 1.0, shape)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        assert self.action_space.contains(action), action
+        return self.go(np.array([self.size * float(action.sum())]))
+
+
+def pushed(horizon: int = 8, shape: tuple[int, ...] = (1,)) -> gym.Env:
+    """So many steps of it."""
+    return gym.wrappers.TimeLimit(Pushed(shape), horizon)

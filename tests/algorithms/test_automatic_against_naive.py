@@ -17,7 +17,7 @@ from naive import metrics
 from naive.automatic import NaiveAutomatic
 from naive.estimates import argmax_set
 from pairs import READ_OUTS
-from walks import limited
+from walks import limited, pushed
 
 both = pytest.mark.parametrize("greedy", [False, True])
 
@@ -35,6 +35,9 @@ CASES = {  # environment, range of rewards, number of episodes, options of the a
     "plane, given merge distance": (plane, (-1, 2), 40, {"representatives": 1.1}, {"scale"}),
     "unbounded": (space, (-1, 2), 40, {}, {"scale"}),
     "rooms": (rooms, (0, 1), 24, {}, {"scale"}),
+    "pushed": (pushed, (-1, 2), 50, {"action_bins": 7}, {"scale"}),
+    "pushed in two ways": (functools.partial(pushed, shape=(2, 1)), (-1, 2), 40, {"action_bins": (3, 4)}, {"scale"}),
+    "pushed, per step": (pushed, (-1, 2), 30, {"action_bins": 5, "stationary": False}, {"scale"}),
 }
 
 
@@ -44,17 +47,18 @@ class Both:
     def __init__(self, greedy, case, seed=0):
         make, self.range, self.episodes, options, _ = CASES[case]
         self.env, self.seed, self.every = make(), seed, 50 if case == "rooms" else 10
-        box, self.A = self.env.observation_space, int(self.env.action_space.n)
+        box = self.env.observation_space
         self.H = self.env.spec.max_episode_steps if self.env.spec else 8
         cls = krl.GreedyKernelUCBVI if greedy else krl.KernelUCBVI
         self.agent = cls(reward_range=self.range, **options)
         self.agent.start(box, self.env.action_space, self.H, seed)
+        self.A, self.number = self.agent.spaces.actions, self.agent.spaces.check_action
         self.low, self.width = self.range[0], self.range[1] - self.range[0]
         rho = getattr(metrics, options["metric"]) if "metric" in options else None
         self.naive = NaiveAutomatic(
             greedy, self.H, self.A, box.low, box.high, -self.low / self.width,
             options.get("max_representatives", 3000), rho, options.get("representatives"),
-            options.get("stationary", True), options.get("kernel", "gaussian"),
+            options.get("stationary", True), options.get("kernel", "gaussian"), self.agent.spaces.net,
         )  # fmt: skip
 
     def play(self):
@@ -72,6 +76,7 @@ class Both:
                 a = self.agent.choose(x, h)
                 y, r, terminated, truncated, _ = self.env.step(a)
                 self.agent.observe(x, a, float(r), y, h, terminated=terminated)
+                a = self.number(a)
                 self.naive.observe(x, a, (float(r) - self.low) / self.width, y, h, terminated)
                 x = y
                 if terminated or truncated:
@@ -120,7 +125,7 @@ class Both:
                 assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * self.width, err_msg=f"{name} at step {h}")
             q = self.naive.before.q_values(places, h)
             for i, x in enumerate(states):
-                assert self.agent.choose(x, h) in argmax_set(q[i])
+                assert self.number(self.agent.choose(x, h)) in argmax_set(q[i])
 
     def check_deployed(self):
         """The policy to deploy."""
@@ -128,7 +133,7 @@ class Both:
         for h in sorted({0, self.H // 2, self.H - 1}):
             q = deployed.q_values(np.array([self.naive.place(x, h) for x in states]), h)
             for i, x in enumerate(states):
-                assert self.agent.act(x, step=h) in argmax_set(q[i])
+                assert self.number(self.agent.act(x, step=h)) in argmax_set(q[i])
             actual = read_q(self.agent._deployed[1], DEPLOYED, states, h)
             assert_allclose(actual, q, rtol=1e-9, atol=1e-9, err_msg=f"policy to deploy at step {h}")
 

@@ -11,7 +11,7 @@ import kernelrl as krl
 from kernelrl.theory.bonuses import Problem
 from naive import kernels, metrics
 from naive.bonuses import TheoryBonus
-from naive.estimates import lipschitz_constants
+from naive.estimates import Related, lipschitz_constants
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.representatives import NaiveRepresentatives
@@ -53,10 +53,10 @@ class ReadByGreedy:
 
 def compare(
     greedy, name, transitions=250, kernel="gaussian", metric="euclidean", stationary=True, scale=0.2, merge=None,
-    **options,
+    related=None, **options,
 ):  # fmt: skip
     rng = np.random.default_rng(3)
-    H, A, sigma, beta = 3, 2, 0.487, 0.7
+    H, A, sigma, beta = 3, 2 if related is None else 4, 0.487, 0.7
     log = random_log(rng, H=H, A=A, d=2, transitions=transitions, sites=4)
     states = some_states(log, rng, n=12)
     bonus, kind = BONUSES[name]
@@ -69,6 +69,8 @@ def compare(
         "bonus_scale": scale, "lipschitz": LIPSCHITZ, "stationary": stationary, "representatives": merge,
         "reward_range": (0, 1), **options,
     }  # fmt: skip
+    if related is not None:
+        public |= {"action_bandwidth": related, "action_metric": "euclidean"}
     shared = (H, A, sigma, beta, kernels.BY_NAME[kernel], getattr(metrics, metric), L)
     if greedy:
         agent = krl.GreedyKernelUCBVI(**public)
@@ -76,6 +78,8 @@ def compare(
     else:
         agent = krl.KernelUCBVI(**public)
         naive = NaiveKernelUCBVI(*shared, stationary, options.get("replan", "episode"), scale, theory)
+    if related is not None:
+        naive.kernel["related"] = Related.of(abs(np.subtract.outer(np.arange(A), np.arange(A))).astype(float), related)
     if merge is not None:
         naive = NaiveRepresentatives(merge, shared[5]).before(naive, () if greedy else ("q_values", "values"))
         naive = ReadByGreedy(naive, shared[5], L, H) if greedy else naive
@@ -112,6 +116,14 @@ def test_bonuses(name, greedy, stationary):
     # the full bonus is so large that values move only with a tiny scale
     scale = 0.005 if name.startswith("full") else 0.1
     _, moved = compare(greedy, name, stationary=stationary, scale=scale)
+    assert all(moved)
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("greedy", [False, True])
+@pytest.mark.parametrize("name", ["joint", "self-normalised, anytime"])
+def test_related_actions(name, greedy, stationary):
+    _, moved = compare(greedy, name, stationary=stationary, scale=0.05, merge=0.0613, related=0.71)
     assert all(moved)
 
 

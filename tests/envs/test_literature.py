@@ -201,7 +201,7 @@ def test_bad_box_actions(action):
         env.step(action)
 
 
-@pytest.mark.parametrize("cls", [krl.KernelUCBVI, krl.OptQL, krl.RandomAgent])
+@pytest.mark.parametrize("cls", [krl.UCBVI, krl.OptQL])
 def test_agents_say_what_they_support(cls):
     with pytest.raises(TypeError, match=r"action_space must be gymnasium's Discrete, got Box"):
         cls().fit("kernelrl/Oil-v0", 1, seed=0)

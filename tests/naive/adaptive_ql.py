@@ -1,5 +1,7 @@
 """Adaptive Q-learning (Sinclair et al. 2019): a list of boxes for each step and action, searched one by one.
 
+With continuous actions there is one list for each step, of boxes of states and actions together.
+
 Boxes are in coordinates in which the box of states is the unit box; its own radius is 1, that of a box of side s is s.
 """
 
@@ -73,3 +75,48 @@ class NaiveAdaptiveQL:
 
     def deployed(self, x, h) -> np.ndarray:
         return self.q_values(x, h)
+
+
+class NaiveJointAdaptiveQL(NaiveAdaptiveQL):
+    """Actions are points of the unit box, (A, k); balls of the radius 2^-finest do not split."""
+
+    def __init__(self, H, actions, finest, optimism, low, high, nothing=0.0):
+        super().__init__(H, 1, optimism, low, high, nothing)
+        self.actions, self.finest = actions, finest
+        corner = np.zeros(len(low) + actions.shape[1])
+        self.balls = {(h, 0): [Ball(corner, 1.0, optimism.cap(h), 0)] for h in range(H)}
+
+    def ball(self, x, h, a) -> Ball:
+        u = np.concatenate([(np.asarray(x) - self.low) * self.inverse, self.actions[a]])
+        (ball,) = [ball for ball in self.balls[h, 0] if ball.holds(u)]
+        return ball
+
+    def observe(self, x, a, r, y, h, terminated=False) -> None:
+        G = r + (self.nothing * (self.H - h - 1) if terminated else self.value(y, h + 1))
+        ball = self.ball(x, h, a)
+        ball.n += 1
+        alpha = (self.H + 1) / (self.H + ball.n)
+        ball.q = (1 - alpha) * ball.q + alpha * (G + self.optimism.bonus_at(h, ball.n))
+        if ball.n >= (1 / ball.side) ** 2 and ball.side > 2.0**-self.finest:
+            self.balls[h, 0].remove(ball)
+            self.balls[h, 0] += ball.children()
+
+    def relevant(self, x, h) -> list[Ball]:
+        """The balls that contain the state with some action."""
+        u, d = (np.asarray(x) - self.low) * self.inverse, len(self.low)
+        return [ball for ball in self.balls[h, 0] if Ball(ball.corner[:d], ball.side, 0, 0).holds(u)]
+
+    def best(self, x, h) -> list[np.ndarray]:
+        """The centres, as actions, of the best balls."""
+        balls, d = self.relevant(x, h), len(self.low)
+        best = max(ball.q for ball in balls)
+        return [ball.corner[d:] + ball.side / 2 for ball in balls if ball.q == best]
+
+    def q_values(self, x, h) -> np.ndarray:
+        return np.array([self.ball(x, h, a).q for a in range(len(self.actions))])
+
+    def value(self, x, h) -> float:
+        return 0.0 if h == self.H else min(self.optimism.cap(h), max(ball.q for ball in self.relevant(x, h)))
+
+    def counts(self, x, h) -> np.ndarray:
+        return np.array([self.ball(x, h, a).n for a in range(len(self.actions))])

@@ -15,6 +15,10 @@ transitions are counted again with the representatives there are: (x, a, r, y) f
 all that are around z, z_j = y_j + k_j·(v_j - x_j), by the shares by which values are read there (`naive.deploying`).
 Those that arrive later lead to the representative of y until then.
 
+The actions of a net (A, d_A) in [0, 1]^d_A are related by exp(-ρ²/(2·σ_A²)). σ_A is 0.06 at first and, whenever the
+settings are looked at, 0.06·median/σ_0 of the bandwidths of visited pairs, at least 0.01. Then A/(mean sum of weights)
+takes the place of A in the number of steps for each pair.
+
 Where data are pooled, no metric is given and rewards depend on the step (`kernelrl.agents.dependence`), each step has
 its own; where the motion does, states have the step, divided by max(1, 0.03·H), as another coordinate.
 """
@@ -30,7 +34,7 @@ from kernelrl.stores.log import Log
 from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
 from naive.deploying import NaiveDeploying
-from naive.estimates import Data
+from naive.estimates import Data, Related
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.kernels import BY_NAME
@@ -39,17 +43,20 @@ from naive.metrics import lp
 from naive.representatives import NaiveRepresentatives
 
 
-def step_matters(z, h, a, target, least) -> bool:
-    """Whether three neighbours of the same step predict better than three of any, in each set of coordinates."""
+def step_matters(z, h, a, target, least, places) -> bool:
+    """Whether three neighbours of the same step predict better than three of any, in each set of coordinates.
+
+    Neighbours have the same action, or are near in `places` (n, k), too.
+    """
     action = a[:, None] == a
     same = action & (h[:, None] == h)
     probes = same.sum(axis=1) > 3
     if probes.sum() < 50:
         return False
-    own, d = squared_errors(z, same, target)[probes], z.shape[1]
+    own, d = squared_errors(np.hstack([z, places]), same, target)[probes], z.shape[1]
     for size in {1, 2 if d <= 6 else 1, d - 1, d} - {0}:
         for some in itertools.combinations(range(d), size):
-            error = squared_errors(z[:, list(some)], action, target)[probes]
+            error = squared_errors(np.hstack([z[:, list(some)], places]), action, target)[probes]
             sure = (error - own).mean() > 4 * (error - own).std() / np.sqrt(len(own))
             left = error.mean() > max(0.01 * target.var(), least**2)
             if not (sure and left and own.mean() < 0.85 * error.mean()):
@@ -68,8 +75,11 @@ class NaiveAutomatic:
     """A kernel agent that chooses its settings; before 100 steps there is none."""
 
     def __init__(
-        self, greedy, H, A, low, high, nothing=0.0, limit=3000, rho=None, merge=None, stationary=True, kernel="gaussian"
-    ):
+        self, greedy, H, A, low, high, nothing=0.0, limit=3000, rho=None, merge=None, stationary=True,
+        kernel="gaussian", net=None,
+    ):  # fmt: skip
+        self.action_net, self.action_sigma = net, 0.06  # an `ActionNet`, or None
+        self.net = None if net is None else (net.points - net.low) / (net.high - net.low)
         self.greedy, self.H, self.A, self.low, self.high = greedy, H, A, low, high
         self.nothing, self.limit, self.rho, self.merge, self.stationary = nothing, limit, rho, merge, stationary
         self.kernel = BY_NAME[kernel]
@@ -94,6 +104,8 @@ class NaiveAutomatic:
             self.grain *= 1.15
             self._learn_again("coarser")
         if is_due:
+            if self.net is not None and self.s is not None:
+                self._narrow_actions()
             self._look(number)
             self.due = max(k + 1, k + k // 5)
         if is_due or is_full:
@@ -131,7 +143,9 @@ class NaiveAutomatic:
         z = (x - x.mean(axis=0)) / s + 1e-6 * rng.standard_normal(x.shape)
         columns = [(r, 3e-7 * abs(r).max())]
         columns += [((y - x)[:, j] / s[j], max(1e-3, 3e-7 * abs(x[:, j]).max() / s[j])) for j in range(len(s))]
-        matters = [step_matters(z, h, a, column, least) for column, least in columns]
+        places = np.zeros((len(x), 0)) if self.net is None else self.net[a] / 0.1
+        a = a if self.net is None else np.zeros_like(a)
+        matters = [step_matters(z, h, a, column, least, places) for column, least in columns]
         return "motion" if any(matters[1:]) else "rewards" if matters[0] else "nothing"
 
     def scales(self) -> np.ndarray:
@@ -162,10 +176,30 @@ class NaiveAutomatic:
                 self.depends = moved = found
         if moved:
             self._learn_again(moved)
-        elif self.merge is None and len(self.log) > 6 * number * self.A:
+        elif self.merge is None and len(self.log) > 6 * number * self._number_of_actions():
             if self.grain > 0.25 and number / 0.8**d < 0.8 * self.limit:
                 self.grain *= 0.8
                 self._learn_again("finer")
+
+    def _narrow_actions(self) -> None:
+        """σ_A from the bandwidths that are in use, of pairs in the last plan."""
+        local, N = self.bandwidths.local, np.zeros((len(self.states), self.A))
+        for pool in self.bandwidths.all_pools() if self.greedy else self.before.naive.pools:
+            for x, a in zip(pool.x, pool.a, strict=True):
+                N[[u.tobytes() for u in self.states].index(x.tobytes()), a] += 1
+        sigma = np.array([local.table.get(u.tobytes(), np.full(self.A, local.start)) for u in self.states])
+        self.action_sigma = max(0.01, 0.06 * np.median(sigma[N > 0]) / local.start)
+
+    def related(self) -> Related | None:
+        """The weights between actions."""
+        if self.net is None:
+            return None
+        rho = np.sqrt(((self.net[:, None] - self.net) ** 2).sum(axis=2))
+        return Related.of(rho, self.action_sigma)
+
+    def _number_of_actions(self) -> float:
+        """A, or that of related actions with the σ_A before this look."""
+        return self.A if self.net is None else self.A / self.in_use.K.sum(axis=1).mean()
 
     def _learn_again(self, why) -> None:
         self.rebuilt.append(why)
@@ -177,7 +211,9 @@ class NaiveAutomatic:
     def _land(self) -> None:
         """Count all transitions again."""
         reps, both, keeps = self.representatives, (self.before, self.deployed), self.keeps()
+        self.in_use = self.bandwidths.local.related = self.related()
         for one in both:
+            one.naive.kernel["related"] = self.in_use
             one.naive.data = Data(self.H, self.stationary)
         states, log = np.array(reps.states), [self.placed(t) for t in self.log]
         x, y = (np.array([t[i] for t in log]) for i in (0, 3))
@@ -189,13 +225,17 @@ class NaiveAutomatic:
 
     def keeps(self) -> np.ndarray:
         """The k_j."""
-        keeps = np.zeros(len(self.low)) if self.rho is not None else displaces(self.columns(), self.s)
+        keeps = np.zeros(len(self.low)) if self.rho is not None else displaces(self.columns(), self.s, self.action_net)
         return np.append(keeps, 1.0) if self.depends == "motion" else keeps
 
     def policy(self) -> NaiveDeploying:
         """The policy to deploy."""
         log, by_step = [self.placed(t) for t in self.log], self.depends == "rewards"
-        return NaiveDeploying(log, *self.to_deploy, self.keeps(), len(self.low), self.stationary, self.nothing, by_step)
+        places = None if self.net is None else self.net * (self.to_deploy[-1][1] / self.action_sigma)
+        related = self.related(), places
+        return NaiveDeploying(
+            log, *self.to_deploy, self.keeps(), len(self.low), self.stationary, self.nothing, by_step, *related
+        )  # fmt: skip
 
     def columns(self) -> Log:
         """The transitions as the package keeps them."""

@@ -11,6 +11,9 @@ over the 16 nearest of them with action a, and those as near as the last. Each c
 is above 0, the nearest count alone. If both x_i is farther than the merge distance from u and z_i from all
 representatives, y_i takes the place of z_i. At a state without representatives around it Q is that of the nearest one.
 
+Where actions are related, samples of all actions take part. `places` (A, k) are the actions as coordinates: how near a
+sample is, is measured in these and in states, and each counts K_A times as much.
+
 The mean is taken at the representatives of the first plan, where the others are read between their own.
 """
 
@@ -28,7 +31,10 @@ PLANS, NEAREST = 3, 16
 class NaiveLanded:
     """One plan of transitions (x, a, r, y, h, terminated); `keeps` (d,) are the k_j."""
 
-    def __init__(self, log, order, H, A, merge, rho, g, beta, local, keeps, d, stationary, nothing, by_step):
+    def __init__(
+        self, log, order, H, A, merge, rho, g, beta, local, keeps, d, stationary, nothing, by_step, related=None,
+        places=None,
+    ):  # fmt: skip
         self.H, self.A, self.nothing, self.stationary, self.by_step = H, A, nothing, stationary, by_step
         self.reps = NaiveRepresentatives(merge, rho)
         for i in order:
@@ -40,18 +46,19 @@ class NaiveLanded:
         self.leads = self.reps.leads(y + keeps * (v - x), y)
         start, least, exponent = local
         self.local = NaiveLocal(A, start, least, exponent, "action", g, rho, self.reps)
+        self.local.related = related
         self.pools = [self.pool_of(h) for h in range(1 if stationary else H)]
         self.local.renew(self.pools)
         U = len(self.reps.states)
         sigma = Sigma(lambda states: self.local.at(states, self.pools, U), lambda s, x: self.local.left_out(s, x, U))
-        self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho}
+        self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho, "related": related}
         self.own = stationary and keeps[:d].any()
         if self.own:
             there, alive = np.array(self.reps.states), ~self.pool.terminated
             sigma_there = self.local.at(there, self.pools, U)
             self.steps = np.array(
                 [
-                    [self._own_steps(u, width[b], x, y, alive & (a == b), keeps) for b in range(A)]
+                    [self._own_steps(u, width[b], x, y, *self._alike(a, b, alive, places), keeps) for b in range(A)]
                     for u, width in zip(there, sigma_there, strict=True)
                 ]
             )  # (U, A, U)
@@ -61,15 +68,22 @@ class NaiveLanded:
             self.Q[h] = self.estimates(np.array(self.reps.states), h)
             self.V[h] = self.Q[h].max(axis=1)
 
-    def _own_steps(self, u, sigma, x, y, chosen, keeps) -> np.ndarray:
+    def _alike(self, a, b, alive, places):
+        """The samples that count for action `b`, how far their actions are from it, and their weights, (n,) each."""
+        if places is None:
+            return alive & (a == b), np.zeros(len(a)), np.ones(len(a))
+        return alive, np.sqrt(((places[a] - places[b]) ** 2).sum(axis=1)), self.kernel["related"].K[a, b]
+
+    def _own_steps(self, u, sigma, x, y, chosen, apart, weight, keeps) -> np.ndarray:
         """Where an action leads from the representative `u`, by the samples `chosen`, (U,)."""
-        x, y = x[chosen], y[chosen]
+        x, y, apart, weight = x[chosen], y[chosen], apart[chosen], weight[chosen]
         if len(x) == 0:
             return np.zeros(len(self.reps.states))
         rho = self.kernel["rho"](u[None], x)[0]
-        near = rho <= np.sort(rho)[: min(NEAREST, len(rho))][-1] * (1 + 1e-9)
+        far = np.sqrt(rho**2 + apart**2)
+        near = far <= np.sort(far)[: min(NEAREST, len(far))][-1] * (1 + 1e-9)
         widths = rho[near] / sigma
-        share = np.where(widths <= 3, self.kernel["g"](widths), 0.0)
+        share = np.where(widths <= 3, self.kernel["g"](widths), 0.0) * weight[near]
         if share.sum() == 0:
             share = (widths <= widths.min() * (1 + 1e-9)).astype(float)
         z, y = y[near] + keeps * (u - x[near]), y[near]

@@ -84,28 +84,53 @@ def tried(A: int, pool: Pool) -> np.ndarray:
     return (pool.a[:, None] == np.arange(A)).astype(float)
 
 
-def counts(states, A: int, pool: Pool, sigma, beta: float, g, rho) -> np.ndarray:
+class Related(NamedTuple):
+    """Weights between actions: samples of one action count for others, too."""
+
+    K: np.ndarray  # (A, A) K_A = g(ρ_A/σ_A); weights below 1e-12 are 0
+    rho: np.ndarray  # (A, A) ρ_A
+
+    @classmethod
+    def of(cls, rho: np.ndarray, sigma: float) -> Related:
+        K = np.exp(-0.5 * (rho / sigma) ** 2)
+        return cls(np.where(K < 1e-12, 0.0, K), rho)
+
+
+def pair_weights(states, A: int, pool: Pool, sigma, g, rho, related: Related | None = None) -> np.ndarray:
+    """w_s(x, a) = g(ρ_X(x, x_s)/σ(x, a))·K_A(a_s, a), (n, m, A); K_A is the identity if actions are not related."""
+    if related is None:
+        return weights(states, pool, sigma, g, rho)[:, :, None] * tried(A, pool)
+    w = []
+    for a in range(A):  # as if all samples were of this action, which has a bandwidth of its own
+        w.append(weights(states, pool._replace(a=np.full(len(pool.a), a)), sigma, g, rho) * related.K[pool.a, a])
+    return np.stack(w, axis=2)
+
+
+def counts(states, A: int, pool: Pool, sigma, beta: float, g, rho, related=None) -> np.ndarray:
     """C(x, a) = β + Σ_s w_s(x, a), (n, A)."""
-    return beta + weights(states, pool, sigma, g, rho) @ tried(A, pool)
+    return beta + pair_weights(states, A, pool, sigma, g, rho, related).sum(axis=1)
 
 
-def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, rho) -> np.ndarray:
+def smoothed(states, A: int, pool: Pool, f: np.ndarray, sigma, beta: float, g, rho, related=None) -> np.ndarray:
     """Σ_s w̃_s(x, a)·f_s with w̃ = w/C, (n, A): r̂ with f = r, P̂V with f_s = V(y_s)."""
-    w, mine = weights(states, pool, sigma, g, rho), tried(A, pool)
-    return w @ (mine * f[:, None]) / (beta + w @ mine)
+    w = pair_weights(states, A, pool, sigma, g, rho, related)
+    return np.einsum("nma,m->na", w, f) / (beta + w.sum(axis=1))
 
 
-def rewards_of_step(states, A: int, pool: Pool, h: int, nothing: float, sigma, beta: float, g, rho) -> np.ndarray:
+def rewards_of_step(
+    states, A: int, pool: Pool, h: int, nothing: float, sigma, beta: float, g, rho, related=None
+) -> np.ndarray:
     """r̂_h from the samples of step h, among which the mean of all of them counts as 0.1 of one, (n, A).
 
     If there are none, that is a reward of 0, `nothing`. It is multiplied by (C - β)/C, where C is of all steps, so that
     nothing is expected of actions that were not tried.
     """
-    then = (pool.step == h)[:, None] * tried(A, pool)
-    w = weights(states, pool, sigma, g, rho)
+    then = (pool.step == h).astype(float)
+    w = pair_weights(states, A, pool, sigma, g, rho, related)
     usual = pool.r[pool.step == h].mean() if (pool.step == h).any() else nothing
-    known = smoothed(states, A, pool, np.full(len(pool.r), usual), sigma, beta, g, rho)
-    return (0.1 * known + w @ (then * pool.r[:, None])) / (0.1 + w @ then)
+    known = smoothed(states, A, pool, np.full(len(pool.r), usual), sigma, beta, g, rho, related)
+    got, times = np.einsum("nma,m->na", w, then * pool.r), np.einsum("nma,m->na", w, then)
+    return (0.1 * known + got) / (0.1 + times)
 
 
 def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0, count: float = 1.0) -> np.ndarray:
@@ -113,10 +138,12 @@ def simplified_bonus(C: np.ndarray, R_h: float, scale: float, root: float = 1.0,
     return scale * (root / np.sqrt(C) + count * R_h / C)
 
 
-def spread(states, A: int, pool: Pool, sigma, g, rho) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_s w_s·ρ_s and Σ_s w_s², (n, A) each: what the joint bonus needs besides C."""
-    w, mine = weights(states, pool, sigma, g, rho), tried(A, pool)
-    return (w * distances(states, pool.x, rho)) @ mine, w**2 @ mine
+def spread(states, A: int, pool: Pool, sigma, g, rho, related=None) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_s w_s·ρ_s and Σ_s w_s², (n, A) each: what the joint bonus needs besides C; ρ_s = ρ_X + ρ_A."""
+    w, between = pair_weights(states, A, pool, sigma, g, rho, related), distances(states, pool.x, rho)[:, :, None]
+    if related is not None:
+        between = between + related.rho[pool.a]
+    return (w * between).sum(axis=1), (w**2).sum(axis=1)
 
 
 def lipschitz_constants(lipschitz, H: int) -> np.ndarray | None:

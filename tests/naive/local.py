@@ -2,6 +2,8 @@
 
     σ(u, a) = max(σ_min, σ_0·(1 + C_0(u, a))^-exponent),   C_0(u, a) = Σ_s g(ρ(u, x_s)/σ_0) over ρ ≤ 3σ_0 and a_s = a
 
+Where actions are related, C_0(u, a) = Σ_s g(ρ(u, x_s)/σ_0)·K_A(a_s, a) over all actions.
+
 C_0 is the mean over the steps, if each has its own data. With by="state" it is the smallest of all actions. σ(u, a) is
 looked at before the first episode and whenever the number of episodes has grown by a fifth, rounded down;
 representatives that are new since then have σ_0. A state that is no representative of the last plan has the σ of the
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.estimates import distances, tried, weights
+from naive.estimates import distances, pair_weights
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 
 NEIGHBOURS, LONGEST, CUT = 150, 256, 3.0
@@ -28,6 +30,7 @@ class NaiveLocal:
     def __init__(self, A, start, minimum, exponent, by, g, rho, representatives):
         self.A, self.start, self.minimum, self.exponent, self.by = A, start, minimum, exponent, by
         self.g, self.rho, self.representatives = g, rho, representatives
+        self.related = None  # weights between actions
         self.table: dict[bytes, np.ndarray] = {}
         self.lists: list[list[int]] = []  # the neighbours of each representative
         self.due = 0
@@ -36,8 +39,8 @@ class NaiveLocal:
         """σ(x, a) from the samples of all steps, (n, A)."""
         C = np.zeros((len(states), self.A))
         for pool in pools:
-            w = weights(states, pool, lambda x: np.full((len(x), self.A), self.start), self.g, self.rho)
-            C += w @ tried(self.A, pool) / len(pools)
+            start = Sigma(lambda x: np.full((len(x), self.A), self.start))
+            C += pair_weights(states, self.A, pool, start, self.g, self.rho, self.related).sum(axis=1) / len(pools)
         if self.by == "state":
             C = np.repeat(C.min(axis=1, keepdims=True), self.A, axis=1)
         return np.maximum(self.minimum, self.start * (1.0 + C) ** -self.exponent)
@@ -104,8 +107,10 @@ class NaiveLocal:
 class Sigma:
     """Bandwidths as a function of states, and which samples weigh nothing."""
 
-    def __init__(self, widths, left_out):
-        self.widths, self.left_out = widths, left_out
+    def __init__(self, widths, left_out=None):
+        self.widths = widths
+        if left_out is not None:
+            self.left_out = left_out
 
     def __call__(self, states) -> np.ndarray:
         return self.widths(states)
@@ -164,5 +169,6 @@ class Bandwidths:
             greedy.bonus_scale, greedy.bonus, greedy.nothing,
         )  # fmt: skip
         plan.data, plan.by_step = greedy.data, greedy.by_step
+        plan.kernel["related"] = greedy.kernel.get("related")
         plan.begin_episode()
         return plan

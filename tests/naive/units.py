@@ -20,9 +20,14 @@ class Units:
     def mapped(self, r):
         return (r - self.low) / self.width
 
-    def with_rewards(self, rewards):
-        """The units after these rewards, or None if they stay the same."""
+    def with_rewards(self, rewards, terminated):
+        """The units after an episode with these rewards, or None if they stay the same.
+
+        If all rewards so far are costs, and a whole episode cost nothing, the largest cost is as high as a reward.
+        """
         low, high = min(self.seen[0], *rewards), max(self.seen[1], *rewards)
+        if low < 0.0 and high == 0.0 and self.seen[0] < 0.0 and rewards == [0.0] * self.H and not terminated:
+            high = -low
         return None if (low, high) == self.seen else Units(self.H, low, high)
 
     def reward(self, r, new):

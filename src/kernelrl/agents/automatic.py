@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.action_kernel import START
 from kernelrl.agents.dependence import MOTION, NOT, REWARDS, dependence
 from kernelrl.agents.spaces import Spaces
 from kernelrl.geometry.metrics import Lp
@@ -63,6 +64,7 @@ class Smoothing(NamedTuple):
     step_scale: float = 0.0  # of the step as a coordinate; 0: it is none
     by_step: bool = False  # whether rewards depend on the step
     chosen: bool = False  # whether the merge distance is the agent's choice
+    coarse: bool = False  # whether it is larger than it would be without a limit on representatives
     several: tuple[float, ...] = ()  # bandwidths that are used at once, the widest first
 
 
@@ -80,7 +82,7 @@ class Automatic:
         """`metric` and `merge` are None unless they are given; `limit` is `max_representatives`."""
         self.metric, self.merge, self.limit = metric, merge, limit or LIMIT
         self.scale: Floats | None = None  # s_j (d,), or s (1,)
-        self.grain, self.due = 1.0, 0
+        self.grain, self.due, self.action_sigma = 1.0, 0, START
         self.depends = NOT  # on the step: NOT, REWARDS do or MOTION does
 
     def smoothing(self, d: int) -> Smoothing:
@@ -96,22 +98,26 @@ class Automatic:
         step_scale = length / max(1.0, LEAST * self.horizon) if self.depends == MOTION else 0.0
         return Smoothing(
             metric, start, min(least, start), EXPONENT, False, True, merge, None, ready, step_scale,
-            self.depends == REWARDS, self.merge is None,
+            self.depends == REWARDS, self.merge is None, g > 1.0,
         )  # fmt: skip
 
-    def look(self, log: Log, spaces: Spaces, representatives: int, pooled: bool) -> bool:
-        """Look at all data; return whether the representatives have to be made again."""
+    def look(self, log: Log, spaces: Spaces, representatives: int, pooled: bool, actions: float | None = None) -> bool:
+        """Look at all data; return whether the representatives have to be made again.
+
+        `actions` is their number, where related ones count less; None: they are not related.
+        """
         scale = self._scale(log, spaces.low, spaces.high)
         moved = self.scale is None or np.abs(np.log(scale / self.scale)).max() > MOVED
         if moved:
             self.scale = scale
         if pooled and self.depends != MOTION and self.metric is None:  # the motion may be found later than rewards
-            found = dependence(log, scale, spaces.horizon)
+            found = dependence(log, scale, spaces.horizon, spaces.net)
             if found not in (NOT, self.depends):
                 self.depends, moved = found, True
         if moved:
             return True
-        enough = log.number[LOGGED] > REFINE * representatives * spaces.actions
+        each = spaces.actions if actions is None else actions
+        enough = log.number[LOGGED] > REFINE * representatives * each
         fits = representatives * FINER**-spaces.low.size < ROOM * self.limit
         if self.merge is None and enough and fits and self.grain > FINEST:
             self.grain *= FINER
@@ -151,12 +157,16 @@ class Automatic:
     def to_store(self) -> dict[str, Any]:
         """The state, as JSON."""
         scale = None if self.scale is None else self.scale.tolist()
-        return {"scale": scale, "grain": self.grain, "due": self.due, "depends": self.depends}
+        chosen = {"grain": self.grain, "due": self.due, "depends": self.depends, "action_sigma": self.action_sigma}
+        return {"scale": scale, **chosen}
 
     def restore(self, stored: Any, d: int) -> None:
         """Restore what `to_store` gave."""
-        if not isinstance(stored, dict) or set(stored) != {"scale", "grain", "due", "depends"}:
-            raise ValueError(f"started: automatic must have scale, grain, due and depends, got {stored!r:.200}")
+        keys = ("scale", "grain", "due", "depends", "action_sigma")
+        if not isinstance(stored, dict) or set(stored) != set(keys):
+            raise ValueError(f"started: automatic must have {', '.join(keys)}, got {stored!r:.200}")
+        if type(stored["action_sigma"]) is not float or not 0.0 < stored["action_sigma"] <= 1.0:
+            raise ValueError(f"started: automatic has action_sigma {stored['action_sigma']!r:.200}, which cannot be")
         scale, grain, due = stored["scale"], stored["grain"], stored["due"]
         if not isinstance(stored["depends"], str) or stored["depends"] not in (NOT, REWARDS, MOTION):
             raise ValueError(f"started: automatic depends on {stored['depends']!r:.200}, which cannot be")
@@ -168,4 +178,4 @@ class Automatic:
         if not (numbers and type(grain) is float and 1e-3 <= grain <= 1e6 and type(due) is int and 0 <= due <= 2**53):
             raise ValueError(f"started: automatic is {stored!r:.200}, which cannot be")
         self.scale, self.grain, self.due = None if scale is None else np.array(scale), grain, due
-        self.depends = stored["depends"]
+        self.depends, self.action_sigma = stored["depends"], stored["action_sigma"]

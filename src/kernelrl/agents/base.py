@@ -70,6 +70,7 @@ class Agent:
         spaces      a `Spaces`: low, high (d,), actions, horizon, …, and checks of states, actions and steps
         rewards     the current `RewardRange`: low, high, width, and units, by which the algorithm maps rewards
         outside     the lowest and the highest reward of the running episode outside that range, or None
+        free_steps  how many steps of the running episode, from the first on, had a reward of 0 and no termination
         episodes    how many episodes have been played
         seed        the seed of its random numbers and its episodes
         stored      for an agent loaded from a file, the file's state, including what `to_store` gave; else {}
@@ -77,6 +78,7 @@ class Agent:
 
     hyper_parameters: ClassVar[tuple[str, ...]] = ("horizon", "reward_range")
     takes_discrete: ClassVar[bool] = False
+    action_bins: Any = None  # of an agent that takes continuous actions: how many along each axis, or "auto"
     spaces: Spaces
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
@@ -90,6 +92,7 @@ class Agent:
         self._warned_of_range = False
         self.rewards = RewardRange.of(self._reward_range)
         self.outside: tuple[float, float] | None = None
+        self.free_steps = 0
         self.recovery: Recovery | None = None  # what `fit` keeps for its next call
         self.model: Any = None
         self._handed_over: tuple[Any, Any] = None, None
@@ -217,7 +220,7 @@ class Agent:
         """Prepare for episodes of `horizon` steps in these spaces; `fit` does this itself."""
         if self.model is not None:
             raise RuntimeError("this agent has been started already: make a new one to begin again")
-        spaces = Spaces.of(observation_space, action_space, horizon, self.takes_discrete)
+        spaces = Spaces.of(observation_space, action_space, horizon, self.takes_discrete, self._bins())
         if self.horizon is not None and spaces.horizon != self.horizon:
             raise ValueError(f"horizon: the agent was made for {self.horizon} steps, got {spaces.horizon}")
         seed = whole_number("seed", secrets.randbits(32) if seed is None else seed, 0)
@@ -232,6 +235,11 @@ class Agent:
         self._check_model(model)
         self.spaces, self.seed = spaces, seed
         self.model = model  # last: an agent that could not be started is unchanged
+
+    def _bins(self) -> Any:
+        """`action_bins`, or how many there were where the agent comes from a file."""
+        net = self.stored.get("action_net")
+        return self.action_bins if net is None else tuple(net["bins"])
 
     def get_ready(self, env: gym.Env[Any, Any], seed: int | None = None) -> None:
         """Start for `env`, or check that `env` and `seed` are those the agent was started with."""
@@ -256,20 +264,24 @@ class Agent:
         self.recovery = None
         self.check_episodes(1)
         self.before_episodes(1)
+        self.free_steps = 0
         verbs.begin_episode(self.handle())
 
-    def choose(self, state: npt.ArrayLike, step: int) -> int:
-        """The action of the learning policy in `state` at `step` (from 0)."""
+    def choose(self, state: npt.ArrayLike, step: int) -> Any:
+        """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's."""
         self.check_started()
         spaces = self.spaces
         x, h = spaces.check_state("state", state), spaces.check_step(step)
-        return int(verbs.choose(self.handle(), x, h)) + spaces.first_action
+        return spaces.action(int(verbs.choose(self.handle(), x, h)))
 
     def observe(
-        self, state: npt.ArrayLike, action: int, reward: float, next_state: npt.ArrayLike, step: int,
+        self, state: npt.ArrayLike, action: Any, reward: float, next_state: npt.ArrayLike, step: int,
         terminated: bool = False,
     ) -> None:  # fmt: skip
-        """Learn from one transition; `terminated` means that nothing can be collected after it."""
+        """Learn from one transition; `terminated` means that nothing can be collected after it.
+
+        A continuous action counts as the nearest one in the net (`action_net`), from which `choose` takes its own.
+        """
         model, spaces = self.check_started(), self.spaces
         x = spaces.check_state("state", state)
         y = spaces.check_state("next_state", next_state)
@@ -285,6 +297,7 @@ class Agent:
             low, high = self.outside or (r, r)
             self.outside = min(low, r), max(high, r)
         self.recovery = None
+        self.free_steps += self.free_steps == h and r == 0.0 and not ends
         if not verbs.has_room(self.handle()):
             self.model = verbs.grow(model)
         verbs.observe(self.handle(), x, a, r, y, h, ends)
@@ -294,6 +307,9 @@ class Agent:
         verbs.end_episode(self.handle())
         self.recovery = None
         self.episodes += 1
+        if self.free_steps == self.spaces.horizon and self.rewards.hoped_for > 0.0:
+            self.outside = 0.0, self.rewards.hoped_for
+        self.free_steps = 0
         if self.outside is not None:
             outside, self.outside = self.outside, None
             self.widen(*outside)
@@ -338,11 +354,20 @@ class Agent:
 
     # ---------------------------------------------------------------------------------------------------- reading out
 
-    def act(self, state: npt.ArrayLike, step: int) -> int:
-        """The action of the policy to deploy, in `state` at `step` (from 0)."""
+    def act(self, state: npt.ArrayLike, step: int) -> Any:
+        """The action of the policy to deploy, in `state` at `step` (from 0): an int, or an array like the Box's."""
         self.check_started()
         x, h = self.spaces.check_state("state", state), self.spaces.check_step(step)
-        return int(self.deployed_actions(x[None], h)[0]) + self.spaces.first_action
+        return self.spaces.action(int(self.deployed_actions(x[None], h)[0]))
+
+    @property
+    def action_net(self) -> Floats:
+        """(A, d_A) the actions that the columns of `q_values`, `counts` and `bonuses` belong to."""
+        self.check_started()
+        spaces = self.spaces
+        if spaces.net is not None:
+            return spaces.net.points.copy()
+        return spaces.first_action + np.arange(spaces.actions, dtype=np.float64)[:, None]
 
     def q_values(self, states: npt.ArrayLike, step: int) -> Floats:
         """(n, A) optimistic Q_h at `states` (n, d), as the agent uses it to choose."""

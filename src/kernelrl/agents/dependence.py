@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ import numpy.typing as npt
 from kernelrl.stores.log import Log
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TO
 
-__all__ = ["MOTION", "NOT", "REWARDS", "dependence"]
+__all__ = ["MOTION", "NOT", "REWARDS", "dependence", "labelled", "nearest"]
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -37,11 +38,12 @@ LEAST_PROBES, LEAST_EPISODES = 50, 10
 ROUNDING = 3e-7  # of the largest number: states may come in single precision
 STILL = 1e-3  # of a scale: a displacement as small as this is none
 JITTER = 1e-6  # of a scale
+OF_ACTIONS = 0.1  # of the width of an axis of actions is the scale there
 PAIRS, HIGH = 6, 8  # up to how many coordinates there are sets of two; from how many on there are fewer transitions
 
 
-def dependence(log: Log, scale: Floats, horizon: int) -> str:
-    """What depends on the step, as far as the data tell."""
+def dependence(log: Log, scale: Floats, horizon: int, net: Any = None) -> str:
+    """What depends on the step, as far as the data tell; `net` is that of a continuous action space."""
     n = int(log.number[LOGGED])
     if n < max(LEAST_PROBES, LEAST_EPISODES * horizon):
         return NOT
@@ -51,25 +53,38 @@ def dependence(log: Log, scale: Floats, horizon: int) -> str:
     states = (x - x.mean(axis=0)) / scale + JITTER * rng.standard_normal(x.shape)
     least = np.append(ROUNDING * np.abs(r).max(), np.maximum(STILL, ROUNDING * np.abs(x).max(axis=0) / scale))
     targets = np.column_stack([r, (y - x) / scale])
-    matters = step_matters(states, log.labels[STEP, some], log.labels[ACTION, some], targets, least)
+    actions, places = labelled(log.labels[ACTION, some], net)
+    matters = step_matters(states, log.labels[STEP, some], actions, targets, least, places)
     if matters[1:].any():
         return MOTION
     return REWARDS if matters[0] else NOT
 
 
-def step_matters(states: Floats, steps: Whole, actions: Whole, targets: Floats, least: Floats) -> npt.NDArray[np.bool_]:
+def labelled(actions: Whole, net: Any) -> tuple[Whole, Floats]:
+    """Labels (n,) that must agree, and coordinates (n, k) that must be near: continuous actions are coordinates."""
+    if net is None:
+        return actions, np.zeros((len(actions), 0))
+    width = net.high - net.low
+    places = (net.points - net.low) / (OF_ACTIONS * np.where(width > 0.0, width, 1.0))
+    return np.zeros_like(actions), places[actions]
+
+
+def step_matters(
+    states: Floats, steps: Whole, actions: Whole, targets: Floats, least: Floats, places: Floats
+) -> npt.NDArray[np.bool_]:
     """For each column of `targets` (n, m), whether the step explains what the states (n, d) leave open.
 
-    States must differ from each other. Errors below `least` (m,) do not count.
+    States must differ from each other. Errors below `least` (m,) do not count. `actions` (n,) are compared by number,
+    `places` (n, k) by distance.
     """
-    same = nearest(states, actions, steps)
+    same = nearest(np.hstack([states, places]), actions, steps)
     known = ((steps[same] == steps[:, None]) & (actions[same] == actions[:, None])).all(axis=1)
     matters = np.full(targets.shape[1], np.count_nonzero(known) >= LEAST_PROBES)
     least_squares = np.maximum(NOISE * targets.var(axis=0), least**2)
     for coordinates in sets(states.shape[1]):
         if not matters.any():
             break
-        among = nearest(states[:, coordinates], actions)
+        among = nearest(np.hstack([states[:, coordinates], places]), actions)
         errors, own = (((targets[near] - targets[:, None]).mean(axis=1) ** 2)[known] for near in (among, same))
         gain = errors - own
         sure = gain.mean(axis=0) > SURE * gain.std(axis=0) / np.sqrt(len(gain))

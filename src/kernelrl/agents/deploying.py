@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.dependence import nearest
+from kernelrl.agents.dependence import labelled, nearest
 from kernelrl.console import track
 from kernelrl.planning.interface import Planned, complete_plan
 from kernelrl.planning.reading import add_plan, plan_merged
@@ -38,21 +38,23 @@ POOL = 4000  # transitions at most are compared with their nearest ones
 LONG = 20_000  # planning from at least so many transitions shows a bar
 
 
-def displaces(log: Log, scale: Floats) -> Floats:
+def displaces(log: Log, scale: Floats, net: Any = None) -> Floats:
     """(d,) for each coordinate 1 if steps resemble each other by their displacement, 0 if by the place they lead to."""
     n = int(log.number[LOGGED])
     some = np.random.default_rng(n).permutation(n)[:POOL]  # the data determine it, so it is the same in all runs
     x, y, actions = log.states[FROM, some] / scale, log.states[TO, some] / scale, log.labels[ACTION, some]
-    near = nearest(x, actions)[:, 0]
+    actions, places = labelled(actions, net)
+    near = nearest(np.hstack([x, places]), actions)[:, 0]
     pairs = actions[near] == actions  # else there is no other one with that action
     start, place = (x - x[near])[pairs], (y - y[near])[pairs]
     return np.where(((place - start) ** 2).sum(axis=0) < (place**2).sum(axis=0), 1.0, 0.0)
 
 
 def deployed_plan(
-    settings: Settings, log: Log, new_store: Callable[[int], Any], representatives: int, keeps: Floats
-) -> Planned:
-    """The plan whose policy is deployed; `keeps` (places,) is of `displaces`.
+    settings: Settings, log: Log, new_store: Callable[[int], Any], representatives: int, keeps: Floats,
+    action_places: Floats,
+) -> Planned:  # fmt: skip
+    """The plan whose policy is deployed; `keeps` (places,) is of `displaces`, `action_places` of `with_own_steps`.
 
     `new_store` makes an empty store with room for a number of representatives, of which there are about as many as
     given.
@@ -63,7 +65,9 @@ def deployed_plan(
     with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
         for number in range(PLANS):
             order = np.random.default_rng((n, number)).permutation(n) if number else np.arange(n)
-            store = landed(settings, log, order, new_store, representatives + representatives // 4 + 1, keeps)
+            store = landed(
+                settings, log, order, new_store, representatives + representatives // 4 + 1, keeps, action_places
+            )
             plan, store = complete_plan(new_smoothed(settings, store), settings, store)
             planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
             if mean is None:

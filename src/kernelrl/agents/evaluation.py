@@ -30,6 +30,7 @@ from kernelrl.agents.reward_range import SLACK
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
 from kernelrl.episodes.adapter import GymEnvironment
+from kernelrl.episodes.on_net import on_net
 from kernelrl.jit.stream import episode_seed
 
 if TYPE_CHECKING:
@@ -186,13 +187,13 @@ def play_episodes(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int
     # This package's environments need no checks: the same episodes without Gymnasium's wrappers are much faster.
     world = compiled_dynamics(env) if is_shipped(env) else None
     if world is None:
-        adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.first_action)
+        adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.action)
         parts = [play(agent, adapted, agent.spaces.horizon, seed, k, 1) for k in range(episodes)]
         horizon = agent.spaces.horizon
     else:
         # Compiled dynamics have no state, so all episodes can be played step by step together, with fewer calls.
         horizon = compiled_horizon(env, agent.spaces.horizon)
-        parts = [play(agent, world, horizon, seed, 0, episodes)]
+        parts = [play(agent, on_net(world, agent.spaces.net), horizon, seed, 0, episodes)]
     played = Played(
         np.concatenate([part.returns for part in parts]),
         np.concatenate([part.starts for part in parts]),

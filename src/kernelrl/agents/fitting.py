@@ -21,6 +21,7 @@ from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipp
 from kernelrl.episodes import loop as rollout
 from kernelrl.episodes import verbs as interface
 from kernelrl.episodes.adapter import GymEnvironment
+from kernelrl.episodes.on_net import on_net
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
@@ -56,7 +57,7 @@ class Loop:
         played = run(
             model,
             world, stream, x, y, agent.seed, agent.episodes, count, self.horizon, agent.spaces.finite_box(),
-            agent.rewards.for_loop(), returns, lengths, values, beyond, bad,
+            agent.rewards.for_loop(agent.spaces.horizon), returns, lengths, values, beyond, bad,
         )  # fmt: skip
         agent.episodes += played
         values[:played] = agent.in_own_units(values[:played], 0)
@@ -100,10 +101,11 @@ def fit(
     recovery = recovery_for(agent, env, dynamics)
     if dynamics is None:
         assert recovery is not None
-        world: Any = GymEnvironment(env, agent.spaces.check_state, agent.spaces.first_action, recovery.records)
+        world: Any = GymEnvironment(env, agent.spaces.check_state, agent.spaces.action, recovery.records)
         loop = Loop(agent, world, agent.spaces.horizon, False, watch)
     else:
-        loop = Loop(agent, dynamics, compiled_horizon(env, agent.spaces.horizon), True, watch)
+        world = on_net(dynamics, agent.spaces.net)
+        loop = Loop(agent, world, compiled_horizon(env, agent.spaces.horizon), True, watch)
     returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
     first, done, size, began, gap = agent.episodes, 0, 1, time.perf_counter(), math.inf
 

@@ -23,7 +23,6 @@ from kernelrl.planning.interface import Planned, complete_plan, for_settings, fo
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.log import count_what_waits
 from kernelrl.stores.merged import COUNTED, STAYED, new_merged, rebandwidth, renew_local
 from kernelrl.stores.samples import Settings, cell_widths, new_samples
 
@@ -139,7 +138,6 @@ class AtRepresentatives:
     def renewed(self, model: Any) -> Any:
         """The model with local bandwidths renewed from all data."""
         settings = model.settings
-        count_what_waits(settings, model.store, model.log)
         store = renew_local(settings, model.store, settings.horizon)
         model = with_room(model._replace(store=store))
         return model._replace(plan=for_weights(model.plan, settings, model.store))
@@ -162,7 +160,8 @@ class AtRepresentatives:
             advice.of_limit(smoothing.limit)
         if not smoothing.chosen:  # else the agent itself will choose a larger one
             advice.of_no_neighbours(samples, number, smoothing.merge)
-        if model.settings.horizon > 1:  # else it does not matter where a step leads
+        coarse = smoothing.coarse or not smoothing.chosen  # else states that stay do so by themselves
+        if coarse and model.settings.horizon > 1:  # else it does not matter where a step leads
             number_counted, stayed = int(store.clock[COUNTED]), int(store.clock[STAYED])
             advice.of_standing_still(number_counted, stayed, smoothing.merge, smoothing.chosen)
         if not smoothing.local and number >= FEW and advice.is_time_for("bandwidth", samples):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.action_kernel import ActionKernel, narrowed
+from kernelrl.agents.action_net import check_bins
 from kernelrl.agents.advice import Advice, warn_of_axes
 from kernelrl.agents.automatic import RANDOM_STEPS, Automatic, Smoothing, next_renewal
 from kernelrl.agents.base import Floats
@@ -45,8 +48,8 @@ from kernelrl.planning.reading import read_q
 from kernelrl.planning.replan import REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.landing import relanded
-from kernelrl.stores.log import new_log, relearnt
+from kernelrl.stores.landing import relanded, with_representatives
+from kernelrl.stores.log import new_log
 from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box, placed_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
@@ -63,7 +66,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
 
     hyper_parameters: ClassVar[tuple[str, ...]] = (
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
-        "representatives", "max_representatives", "reward_range", "reading",
+        "representatives", "max_representatives", "reward_range", "reading", "action_bins", "action_bandwidth",
+        "action_metric",
     )  # fmt: skip
     exact_plan: ClassVar[Any]  # makes a plan (see `kernelrl.planning.interface`) for all samples
     merged_plan: ClassVar[Any]  # makes a plan for representative states
@@ -72,9 +76,13 @@ class KernelAgent(CertifiedAgent, abstract=True):
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
-        max_representatives: int | None, reward_range: tuple[float, float] | str, reading: str,
+        max_representatives: int | None, reward_range: tuple[float, float] | str, reading: str, action_bins: Any,
+        action_bandwidth: Any, action_metric: Any,
     ) -> None:  # fmt: skip
         super().__init__(horizon, reward_range)
+        self.action_bins = check_bins(action_bins)
+        self._actions = ActionKernel(action_bandwidth, action_metric, kernel)
+        self.action_bandwidth, self.action_metric = self._actions.bandwidth, self._actions.metric
         is_schedule = callable(bandwidth) and not isinstance(bandwidth, Kernel)
         is_object = is_auto(bandwidth) or is_schedule or isinstance(bandwidth, Local | Bandwidths)
         self.bandwidth = bandwidth if is_object else check_given_bandwidth(bandwidth)
@@ -92,6 +100,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self.reading = one_of("reading", reading, ("auto", *READING))
         resolve_kernel(kernel)
         self.bonus_in_use: Bonus = Simplified(root=0.05, count=0.01) if is_auto(bonus) else bonus_object(bonus)
+        self._actions.check(self.bonus_in_use)
         self._check_combination()
         kind = EverySample if self.representatives is None else AtRepresentatives
         new_plan = self.exact_plan if self.representatives is None else self.merged_plan
@@ -184,6 +193,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
             return self._automatic.smoothing(d)
         bandwidth, metric = self.bandwidth, Lp() if is_auto(self.metric) else self.metric
         merge = merge_distance(self.representatives, bandwidth)
+        if merge is None and isinstance(self._keeping, AtRepresentatives):
+            merge = 0.0
         several = bandwidth.sigmas if isinstance(bandwidth, Bandwidths) else ()
         if isinstance(bandwidth, Local):
             start, least, by_state = bandwidth.start, bandwidth.minimum, bandwidth.by == "state"
@@ -195,7 +206,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
             metric, start, least, exponent, by_state, local, merge, self.max_representatives, several=several
         )
 
-    def _settings(self, low: Floats, high: Floats, actions: int, horizon: int) -> Settings:
+    def _settings(self, spaces: Spaces) -> Settings:
+        low, high, actions, horizon = spaces.low, spaces.high, spaces.actions, spaces.horizon
         smoothing, kernel, lipschitz = self.smoothing(low.size), resolve_kernel(self.kernel), self._mapped_lipschitz()
         metric, sigma = smoothing.metric, smoothing.start
         space, L = metric.space(low, high), lipschitz_constants(lipschitz, horizon)
@@ -218,14 +230,19 @@ class KernelAgent(CertifiedAgent, abstract=True):
             replan=replan, growth=growth, ready=smoothing.ready, logs=self._automatic is not None,
             step_scale=smoothing.step_scale, by_step=smoothing.by_step, own_steps=False,
             reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
-            by_state=smoothing.by_state, promises=bonus.promises, kernel=form, bonus=made,
+            by_state=smoothing.by_state, promises=bonus.promises,
+            action_weights=self._actions.weights(spaces, self._chosen_for_actions(), bonus.needs_moments),
+            kernel=form, bonus=made,
             units=self.rewards.units, space=space,
         )  # fmt: skip
 
+    def _chosen_for_actions(self) -> float | None:
+        """σ_A as the agent chose it; None where the bandwidth is given."""
+        return None if self._automatic is None else self._automatic.action_sigma
+
     def _settings_now(self) -> Settings:
         """The settings for the bandwidth, the units of reward and the Lipschitz constants in use now."""
-        spaces = self.spaces
-        settings = self._settings(spaces.low, spaces.high, spaces.actions, spaces.horizon)
+        settings = self._settings(self.spaces)
         return settings._replace(bonus=with_data_of(settings.bonus, self.model.settings.bonus))
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
@@ -238,10 +255,13 @@ class KernelAgent(CertifiedAgent, abstract=True):
             self._automatic.horizon = spaces.horizon
         if self.stored:
             self._restore(low.size)
+        if isinstance(self._keeping, EverySample) and self._actions.relates(spaces):
+            # Representatives that merge equal states only have the same values.
+            self._keeping = AtRepresentatives(self.merged_plan, self.bonus_in_use.needs_moments)
         metric = self.smoothing(low.size).metric
         check_space(metric, metric.space(low, high), low.size)
         metric.check(low, high)
-        settings = self._settings(low, high, spaces.actions, spaces.horizon)
+        settings = self._settings(spaces)
         store, plan = self._keeping.new(settings, placed_box(settings, low, high), self.smoothing(low.size))
         return with_room(self.model_of(settings, store, plan, new_log(low.size), stream, low.size))
 
@@ -311,9 +331,12 @@ class KernelAgent(CertifiedAgent, abstract=True):
         full = automatic.scale is not None and number >= max(2, automatic.limit) and automatic.merge is None
         if full:
             automatic.coarsen()
-            self._learn_again(automatic)
-        if due and automatic.look(log, spaces, number, self.stationary):
-            self._learn_again(automatic)
+            self._represent_again(automatic)
+        related = self._actions.relates(spaces)
+        if due and related and automatic.scale is not None:
+            automatic.action_sigma = narrowed(self.model.store, self.smoothing(spaces.low.size).start)
+        if due and automatic.look(log, spaces, number, self.stationary, self._number_of_actions()):
+            self._represent_again(automatic)
         if automatic.depends != NOT:
             self._advice.of_dependence(automatic.depends)
         if due or full:
@@ -325,24 +348,34 @@ class KernelAgent(CertifiedAgent, abstract=True):
         left = (automatic.limit - self.number_of_representatives) // (2 * horizon)
         return min(automatic.due - self.episodes, max(1, left if automatic.merge is None else automatic.due))
 
-    def _learn_again(self, automatic: Automatic) -> None:
-        """Make the representatives again from the logged transitions, with the settings that were chosen."""
-        spaces = self.spaces
+    def _represent_again(self, automatic: Automatic) -> None:
+        """Make the representatives again from the logged states, with the settings that were chosen; no data yet."""
+        log, order = self.model.log, np.arange(samples_in(self.model.log))
         while True:
             settings = self._settings_now()
-            settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
-            box = placed_box(settings, spaces.low, spaces.high)
-            store, plan = self._keeping.new(settings, box, self.smoothing(spaces.low.size))
-            store = relearnt(settings, store, self.model.log, automatic.most)
+            store = with_representatives(settings, log, order, self._new_store(settings), 64, automatic.most)
             if store is not None:
+                plan = self._keeping.new_plan(settings, store)
                 self.model = with_room(self.model._replace(settings=settings, store=store, plan=plan))
                 self._changes += 1
                 return
             automatic.coarsen()
 
+    def _new_store(self, settings: Settings) -> Callable[[int], Any]:
+        """A function that makes an empty store with room for a number of representatives."""
+        assert isinstance(self._keeping, AtRepresentatives)
+        low, high = self.spaces.low, self.spaces.high
+        box, smoothing = placed_box(settings, low, high), self.smoothing(low.size)
+        return functools.partial(self._keeping.new_store, settings, box, smoothing)
+
+    def _number_of_actions(self) -> float | None:
+        """Related actions count less, together as many as do not overlap; None if they are not related."""
+        K = self.model.settings.action_weights
+        return self.spaces.actions / float(K[0].sum(axis=1).mean()) if len(K) else None
+
     def _land_again(self, automatic: Automatic) -> None:
         """Count all transitions again with the representatives there are now, from which steps are taken."""
-        settings = self.model.settings
+        settings = self._settings_now()
         settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
         store = relanded(settings, self.model.store, self.model.log, self._displaces(automatic))
         self.model = self.model._replace(settings=settings, store=store)
@@ -354,7 +387,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """
         assert automatic.scale is not None
         given, d = automatic.metric is not None, self.spaces.low.size
-        keeps = np.zeros(d) if given else displaces(self.model.log, automatic.scale)
+        keeps = np.zeros(d) if given else displaces(self.model.log, automatic.scale, self.spaces.net)
         if self.model.settings.step_scale > 0.0:
             keeps = np.append(keeps, 1.0)  # each step is one step later
         return keeps
@@ -401,8 +434,12 @@ class KernelAgent(CertifiedAgent, abstract=True):
             used["bonus"] = self.bonus_in_use
         if is_auto(self.replan):
             used["replan"] = replan_code(self.replan)[1]
+        if self.spaces.net is not None:
+            used["action_bins"] = self.spaces.net.bins
         if not smoothing.ready:
             return used
+        if self._actions.relates(self.spaces):
+            used["action_bandwidth"] = self._actions.sigma(self.spaces, self._chosen_for_actions())
         bandwidth: Any = smoothing.start
         if smoothing.local:
             by = "state" if smoothing.by_state else "action"
@@ -441,13 +478,13 @@ class KernelAgent(CertifiedAgent, abstract=True):
 
     def _plan_to_deploy(self) -> Planned:
         """A plan of all data without bonus and interpolation; from the raw transitions where they are kept."""
-        automatic, keeping, settings, spaces = self._automatic, self._keeping, self.model.settings, self.spaces
-        if automatic is None or automatic.scale is None or isinstance(keeping, EverySample):
+        automatic, settings = self._automatic, self.model.settings
+        if automatic is None or automatic.scale is None:
             return self.planned(DEPLOYED, "Planning the policy to deploy")
         settings = settings._replace(bonus=before_data(settings.bonus))  # which will count all samples again
-        log, d, box = self.model.log, spaces.low.size, placed_box(settings, spaces.low, spaces.high)
-        new_store = functools.partial(keeping.new_store, settings, box, self.smoothing(d))
-        return deployed_plan(settings, log, new_store, self.number_of_representatives, self._displaces(automatic))
+        new_store, number = self._new_store(settings), self.number_of_representatives
+        places = self._actions.places(self.spaces, automatic.action_sigma, settings.least_sigma)
+        return deployed_plan(settings, self.model.log, new_store, number, self._displaces(automatic), places)
 
 
 def check_bandwidth(bandwidth: Any) -> float:

@@ -34,6 +34,9 @@ KERNEL: dict[str, Any] = {
     "representatives": 0.05,
     "max_representatives": None,
     "reading": "nearest",
+    "action_bins": "auto",
+    "action_bandwidth": None,
+    "action_metric": "auto",
 }
 # λ_r = 10 and λ_p = 1 inside a room, and so L_h = 10·R_h.
 ANALYSED: dict[str, Any] = {"stationary": False, "lipschitz": (10.0, 1.0), "representatives": None}

@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 
 from kernelrl.agents import storage
+from kernelrl.agents.action_net import LIMIT
 from kernelrl.agents.archive import Archive
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.saving import state_of
@@ -21,9 +22,9 @@ __all__ = ["check_plausible", "read_beyond", "read_range", "read_started", "rest
 
 KINDS = {
     "low": list, "high": list, "shape": list, "discrete": bool, "actions": int, "first_action": int, "horizon": int,
-    "seed": int, "episodes": int,
+    "seed": int, "episodes": int, "free_steps": int,
 }  # fmt: skip
-LEAST = {"actions": 1, "first_action": -(2**53), "horizon": 1, "seed": 0, "episodes": 0}
+LEAST = {"actions": 1, "first_action": -(2**53), "horizon": 1, "seed": 0, "episodes": 0, "free_steps": 0}
 MOST = 2**53
 
 
@@ -37,7 +38,7 @@ def restore(agent: Agent, started: dict[str, Any], archive: Archive) -> None:
     new, agent.model = agent.model, None  # until the state has been checked
     for key in sorted(started.keys() ^ state_of(agent).keys()):
         raise ValueError(f"started has {'no ' if key not in started else ''}{key}")
-    agent.outside = read_beyond(started["beyond"])
+    agent.outside, agent.free_steps = read_beyond(started["beyond"]), started["free_steps"]
     sizes = {"H": agent.spaces.horizon, "A": agent.spaces.actions, **extremes(agent)}
     archive.check_names([name for name, _ in storage.arrays_of(new)])
     fields.check_shapes(storage.with_arrays(new, outlines), new, **sizes)
@@ -58,7 +59,7 @@ def extremes(agent: Agent) -> dict[str, float]:
     return {"Lowest": low, "Highest": high, "Least": steps * least - 1.0, "Most": steps * most}
 
 
-def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.spaces.Discrete, int, int]:
+def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.Space[Any], int, int]:
     """The arguments of `Agent.start`, or a ValueError that names what is wrong."""
     for key, kind in KINDS.items():
         if key not in started:
@@ -68,8 +69,33 @@ def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.spaces.Di
     for key, least in LEAST.items():
         if not least <= started[key] <= (2**63 - 1 if key == "seed" else MOST):
             raise ValueError(f"started: {key} is {started[key]}, which is outside what is possible")
-    actions = gym.spaces.Discrete(started["actions"], start=started["first_action"])
-    return read_states(started), actions, started["horizon"], started["seed"]
+    return read_states(started), read_actions(started), started["horizon"], started["seed"]
+
+
+def read_actions(started: dict[str, Any]) -> gym.Space[Any]:
+    """The space of actions."""
+    net = started.get("action_net")
+    if net is None:
+        return gym.spaces.Discrete(started["actions"], start=started["first_action"])
+    kinds = {"low": list, "high": list, "shape": list, "dtype": str, "bins": list}
+    if not isinstance(net, dict) or {key: type(value) for key, value in net.items()} != kinds:
+        raise ValueError(f"started: action_net must have {', '.join(kinds)}, got {net!r:.200}")
+    low, high, shape, bins = net["low"], net["high"], net["shape"], net["bins"]
+    numbers = all(type(bound) is float and math.isfinite(bound) for bound in (*low, *high))
+    whole = all(type(length) is int and length >= 1 for length in (*shape, *bins))
+    if not (numbers and whole and len(low) == len(high) == len(bins) == math.prod(shape)):
+        raise ValueError(f"started: action_net is not that of a Box, got {net!r:.200}")
+    if net["dtype"] not in ("float16", "float32", "float64") or any(a > b for a, b in zip(low, high, strict=True)):
+        raise ValueError(f"started: action_net is not that of a Box, got {net!r:.200}")
+    expected = math.prod(n if a < b else 1 for a, b, n in zip(low, high, bins, strict=True))
+    if expected > LIMIT:
+        raise ValueError(f"started: action_net has {expected} actions, more than {LIMIT}")
+    if started["actions"] != expected or started["first_action"] != 0:
+        raise ValueError(f"started: action_net has {expected} actions, and actions is {started['actions']}")
+    kind: Any = np.dtype(net["dtype"]).type
+    lowest, highest = (np.array(bound).reshape(shape).astype(kind) for bound in (low, high))
+    space: gym.Space[Any] = gym.spaces.Box(lowest, highest, dtype=kind)
+    return space
 
 
 def read_states(started: dict[str, Any]) -> gym.Space[Any]:
@@ -126,5 +152,6 @@ def check_plausible(started: dict[str, Any], outlines: dict[str, Any]) -> None:
     """
     entries = sum(math.prod(array.shape) for array in outlines.values())
     for key in ("horizon", "actions"):
-        if len(outlines) > 1 and started[key] > entries:  # the random agent has only its stream
+        limited = key == "actions" and started.get("action_net") is not None  # a net is never large
+        if len(outlines) > 1 and started[key] > entries and not limited:  # the random agent has only its stream
             raise ValueError(f"started: {key} is {started[key]}, but all arrays together have {entries} entries")

@@ -4,6 +4,9 @@ A reward outside a range given as a pair is an error if guarantees depend on the
 the range. "auto" begins without a range and takes the lowest and the highest reward seen, always including 0. In both
 cases the range changes only between episodes (docs/units.md says what happens to what was learnt).
 
+If all rewards seen are costs, and then a whole episode costs nothing, "auto" takes the largest cost as the highest
+reward, too: otherwise nothing could be better than doing nothing, and exploration would end.
+
 Internally rewards are mapped from the range to [0, 1] (`kernelrl.stores.units`); users see the environment's units: a
 value v of a step with n steps left is v·(high - low) + low·n in these.
 """
@@ -92,9 +95,14 @@ class RewardRange:
         """Values of a step with `steps_left` steps left, including itself, in the environment's units."""
         return values * self.width + self.low * steps_left
 
-    def for_loop(self) -> npt.NDArray[np.float64]:
-        """(4,) the `limits` of the episode loop (see `kernelrl.episodes.loop`)."""
-        return np.array([*self.limits, self.strict, self.holds_zero], np.float64)
+    @property
+    def hoped_for(self) -> float:
+        """The reward to be hoped for once a whole episode has cost nothing; 0 where that makes no difference."""
+        return -self.low if not self.given and not self.empty and self.high == 0.0 else 0.0
+
+    def for_loop(self, horizon: int) -> npt.NDArray[np.float64]:
+        """(6,) the `limits` of the episode loop (see `kernelrl.episodes.loop`); a whole episode has `horizon` steps."""
+        return np.array([*self.limits, self.strict, self.holds_zero, self.hoped_for, horizon], np.float64)
 
     def holds(self, reward: float) -> bool:
         """Whether the reward lies inside."""

@@ -34,7 +34,8 @@ def state_of(agent: Agent) -> dict[str, Any]:
         "low": [str(bound) for bound in spaces.low], "high": [str(bound) for bound in spaces.high],
         "shape": list(spaces.shape), "discrete": spaces.discrete, "actions": spaces.actions,
         "first_action": spaces.first_action, "horizon": spaces.horizon, "seed": agent.seed,
-        "episodes": agent.episodes,
+        "episodes": agent.episodes, "action_net": None if spaces.net is None else spaces.net.to_store(),
         "reward_range": [rewards.low, rewards.high, rewards.empty], "beyond": agent.outside,
+        "free_steps": agent.free_steps,
         **agent.to_store(),
     }  # fmt: skip

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.action_net import ActionNet
 from kernelrl.agents.checks import as_whole, whole_number
 from kernelrl.episodes.loop import clip_into
 
@@ -21,7 +22,10 @@ NARROWEST, FARTHEST = 1e-100, 1e290  # limits for the width of an axis and for i
 
 @dataclass(frozen=True, eq=False)
 class Spaces:
-    """What an agent was started for: a box of states, actions (internally counted from 0), and a number of steps."""
+    """What an agent was started for: a box of states, actions (internally counted from 0), and a number of steps.
+
+    Of a continuous action space an agent plays the actions of a net.
+    """
 
     low: Floats
     """(d,) the lowest state; for a Discrete space (1,) the first one."""
@@ -37,24 +41,40 @@ class Spaces:
     """The environment's number of the action that is 0 internally."""
     horizon: int
     """H, the number of steps of an episode."""
+    net: ActionNet | None = None
+    """The net of a continuous action space; None for Discrete actions."""
 
     @classmethod
     def of(
-        cls, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int, takes_discrete: bool
-    ) -> Spaces:
-        """The spaces from the arguments of `Agent.start`, or an error that says what is not supported."""
+        cls, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int, takes_discrete: bool,
+        bins: Any = None,
+    ) -> Spaces:  # fmt: skip
+        """The spaces from the arguments of `Agent.start`, or an error that says what is not supported.
+
+        `bins` is `action_bins` of an agent that takes continuous actions; None for those that do not.
+        """
         discrete = isinstance(observation_space, gym.spaces.Discrete) and takes_discrete
         if not (discrete or isinstance(observation_space, gym.spaces.Box)):
             other = " or a Discrete space" if takes_discrete else ""
-            raise TypeError(f"observation_space must be a gymnasium Box of states{other}, got {observation_space}")
-        if not isinstance(action_space, gym.spaces.Discrete):
             raise TypeError(
-                f"action_space must be gymnasium's Discrete, got {action_space}; discretise others with a wrapper"
+                f"observation_space must be a gymnasium Box of states{other}, got {observation_space}"
+                f"{remedy(observation_space)}"
+            )
+        continuous = isinstance(action_space, gym.spaces.Box) and bins is not None
+        if not (continuous or isinstance(action_space, gym.spaces.Discrete)):
+            other = "" if bins is None else " or a Box"
+            raise TypeError(
+                f"action_space must be gymnasium's Discrete{other}, got {action_space}; discretise others with a "
+                "wrapper, gymnasium.wrappers.TransformAction(env, function, gymnasium.spaces.Discrete(number))"
             )
         if isinstance(observation_space, gym.spaces.Box):
             check_box(observation_space)
         horizon = whole_number("horizon", horizon, 1)
         low, high, shape = bounds_of(observation_space)
+        if isinstance(action_space, gym.spaces.Box):
+            net = ActionNet.of(action_space, bins, horizon)
+            return cls(low, high, shape, discrete, net.size, 0, horizon, net)
+        assert isinstance(action_space, gym.spaces.Discrete)
         return cls(low, high, shape, discrete, int(action_space.n), int(action_space.start), horizon)
 
     @cached_property
@@ -86,7 +106,11 @@ class Spaces:
         if not (shape == self.shape and np.array_equal(low, self.low) and np.array_equal(high, self.high)):
             raise ValueError(f"env: its states are {space}, which is not what this agent was started with")
         mine = self.actions, self.first_action
-        if not (isinstance(actions, gym.spaces.Discrete) and (int(actions.n), int(actions.start)) == mine):
+        if self.net is not None:
+            same = self.net.same(actions)
+        else:
+            same = isinstance(actions, gym.spaces.Discrete) and (int(actions.n), int(actions.start)) == mine
+        if not same:
             raise ValueError(f"env: its actions are {actions}, which is not what this agent was started with")
 
     def check_step(self, step: int) -> int:
@@ -96,8 +120,14 @@ class Spaces:
             raise ValueError(f"step must be one of 0 … {self.horizon - 1}, got {step!r}")
         return h
 
-    def check_action(self, action: int) -> int:
-        """The action counted from 0."""
+    def action(self, number: int) -> Any:
+        """The action with that number, as the environment takes it."""
+        return self.net.action(number) if self.net is not None else number + self.first_action
+
+    def check_action(self, action: Any) -> int:
+        """The number of the action, from 0; for a continuous one, that of the nearest in the net."""
+        if self.net is not None:
+            return self.net.number(action)
         a = as_whole(action)
         first, last = self.first_action, self.first_action + self.actions - 1
         if a is None or not first <= a <= last:
@@ -157,8 +187,20 @@ def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
     return low, high, space.shape
 
 
+def remedy(space: Any) -> str:
+    """Which wrapper helps with states of another kind."""
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
+        return "; gymnasium.wrappers.FlattenObservation(env) makes it a Box"
+    return "; gymnasium.wrappers.TransformObservation(env, function, box) can describe states by numbers"
+
+
 def check_box(space: gym.spaces.Box) -> None:
     """Reject a Box that no agent supports."""
+    if space.dtype == np.uint8 and len(space.shape) > 1:
+        raise ValueError(
+            f"observation_space: states of shape {space.shape} and type uint8 are images, and agents need a few "
+            "numbers; gymnasium.wrappers.TransformObservation(env, function, box) can compute them from an image"
+        )
     if space.low.size == 0:
         raise ValueError(f"observation_space: states must have at least one coordinate, got {space}")
     low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))

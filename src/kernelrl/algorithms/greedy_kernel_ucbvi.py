@@ -118,11 +118,11 @@ class GreedyKernelUCBVI(KernelAgent):
         kernel: str | Kernel = "gaussian", metric: Any = "auto", bonus: Any = "auto",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "auto",
         max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
-        reading: str = "auto",
+        reading: str = "auto", action_bins: Any = "auto", action_bandwidth: Any = "auto", action_metric: Any = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, reward_range, reading,
+            representatives, max_representatives, reward_range, reading, action_bins, action_bandwidth, action_metric,
         )  # fmt: skip
         if self.lipschitz == "log":
             raise ValueError(

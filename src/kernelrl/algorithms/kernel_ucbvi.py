@@ -29,6 +29,7 @@ from kernelrl.episodes.verbs import (
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
+from kernelrl.jit.compile import in_both
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.entries import new_incremental
 from kernelrl.planning.incremental import Incremental
@@ -38,6 +39,7 @@ from kernelrl.planning.interface import (
     q_at,
     renew,
 )
+from kernelrl.planning.reading import plan_again
 from kernelrl.planning.replan import DOUBLING, EACH_STEP, GROWING, check_replan
 from kernelrl.planning.sides import UPPER
 from kernelrl.planning.smoothed import Smoothed, new_smoothed
@@ -67,12 +69,9 @@ class KernelUCBVIModel(NamedTuple):
 
 @rescaled.implement_plain(KernelUCBVIModel)
 def rescale_kernel(model, settings, keep):
-    model = model._replace(settings=settings)
-    plans, model.plan.clock[PLANS] = int(model.plan.clock[PLANS]), 0  # so that this plans whatever `replan` is
-    begin_episode(model)
-    model.plan.clock[PLANS] = plans + 1
-    model.begun[BEGUN] -= 1
-    return model
+    plan_again(model.plan, settings, model.store)
+    model.begun[DUE] = next_due(settings, model.begun[BEGUN])
+    return model._replace(settings=settings)
 
 
 @begin_episode.implement(KernelUCBVIModel)
@@ -83,7 +82,13 @@ def begin_kernel(model):
     waits = settings.replan == DOUBLING or (settings.replan == GROWING and k < begun[DUE])
     if not waits or model.plan.clock[PLANS] == 0:
         renew(model.plan, settings, model.store)
-        begun[DUE] = k + max(1, int(k * (settings.growth - 1.0) + 1e-9))
+        begun[DUE] = next_due(settings, k)
+
+
+@in_both
+def next_due(settings, k):
+    """After how many episodes the next plan is due, if one was made after `k`."""
+    return k + max(1, int(k * (settings.growth - 1.0) + 1e-9))
 
 
 @choose.implement(KernelUCBVIModel)
@@ -140,6 +145,12 @@ class KernelUCBVI(KernelAgent):
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         reading: "nearest" takes values at a state from its representative, "blend" from a mean of those around it;
             "auto" is "blend" where values are not interpolated.
+        action_bins: for a continuous action space, the number of actions along each axis of its box, or one number for
+            each axis; "auto" chooses fewer where episodes are long.
+        action_bandwidth: σ_A, how far what is learnt about one action counts for others, in the units of
+            `action_metric`; "auto" chooses it with the bandwidth of states; None: not at all.
+        action_metric: the distance between actions, a name or object as for `metric`; "auto" is Euclidean in the box
+            scaled to [0, 1], and relates Discrete actions not at all. For these it is one of their numbers.
         replan: "episode", "step", "doubling", or the factor by which the number of episodes grows from plan to plan;
             "auto" is 1.005, which plans before each of the first 400 episodes.
     """
@@ -152,11 +163,12 @@ class KernelUCBVI(KernelAgent):
         kernel: str | Kernel = "gaussian", metric: Any = "auto", bonus: Any = "auto",
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "auto",
         max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
-        reading: str = "auto", replan: str | float = "auto",
+        reading: str = "auto", action_bins: Any = "auto", action_bandwidth: Any = "auto", action_metric: Any = "auto",
+        replan: str | float = "auto",
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
-            representatives, max_representatives, reward_range, reading,
+            representatives, max_representatives, reward_range, reading, action_bins, action_bandwidth, action_metric,
         )  # fmt: skip
         self.replan = check_replan(replan)
 

@@ -53,12 +53,14 @@ def read_values_uniform(model, state, h):
 
 
 class RandomAgent(Agent):
-    """Takes every action with the same probability.
+    """Takes every action with the same probability; of a continuous space, every action of a net.
 
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
     """
+
+    action_bins = "auto"
 
     def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
         super().__init__(horizon, reward_range)

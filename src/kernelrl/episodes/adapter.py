@@ -15,7 +15,7 @@ class GymEnvironment(NamedTuple):
 
     env: Any
     check_state: Any  # (name, state) → float64 (d,), or an error that says what is wrong
-    first_action: int
+    action: Any  # number → the action as the environment takes it
     records: list[Any] | None = None  # every episode is appended, for `kernelrl.agents.recovery`
 
 
@@ -33,7 +33,7 @@ def reset_gym(env: GymEnvironment, seed: int, stream: Any, state: Any) -> None:
 @advance.implement_plain(GymEnvironment)
 def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_state: Any) -> tuple[float, bool, bool]:
     """Take one step."""
-    given = env.env.step(int(action) + env.first_action)
+    given = env.env.step(env.action(int(action)))
     if not (isinstance(given, tuple) and len(given) == 5):
         raise TypeError(
             f"env: step must return (observation, reward, terminated, truncated, info), got {short(given)}{OLD}"

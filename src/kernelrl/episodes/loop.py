@@ -18,7 +18,7 @@ __all__ = ["BAD_END", "BAD_RANGE", "BAD_REWARD", "BAD_START", "BAD_STATE", "clip
 # What may be wrong with a transition (0: nothing): a start state or next state outside the box, a reward that is not a
 # finite number or is outside a strict range, a termination where 0 is outside the range.
 BAD_START, BAD_STATE, BAD_REWARD, BAD_RANGE, BAD_END = range(1, 6)
-FLOOR, CEILING, STRICT, HOLDS_ZERO = range(4)  # of `limits`
+FLOOR, CEILING, STRICT, HOLDS_ZERO, HOPED_FOR, WHOLE = range(6)  # of `limits`
 FAULT, REWARD, STEP = range(3)  # of `bad`
 LOWEST, HIGHEST = range(2)  # of `beyond` and `box`
 MOST = 1e99  # a larger reward is an error: a range must have a finite width
@@ -68,8 +68,9 @@ def run_episodes(
     """Play episodes `first` … `first`+`count`-1; return how many were played to their end.
 
     `values` takes the optimistic V_0 at each episode's first state, right after the episode has begun. `box` (2, d)
-    holds the lowest and the highest state, `limits` (4,) the FLOOR and CEILING of the range of rewards, whether a
-    reward outside is an error (STRICT) and whether 0 lies inside (HOLDS_ZERO). The run ends early
+    holds the lowest and the highest state, `limits` (6,) the FLOOR and CEILING of the range of rewards, whether a
+    reward outside is an error (STRICT), whether 0 lies inside (HOLDS_ZERO), and the reward HOPED_FOR, above 0 if all
+    rewards so far are costs: it counts as seen once an episode of WHOLE steps has cost nothing. The run ends early
 
     - when room runs out;
     - after an episode with rewards outside the range: `beyond` (2,) takes the LOWEST and the HIGHEST of them;
@@ -88,6 +89,7 @@ def run_episodes(
         values[k] = read_values(model, x, 0)
         total = 0.0
         steps = 0
+        ended = False
         ahead = NOT_YET
         for h in range(horizon):
             a = int(next_action(model, x, h, ahead))  # a float if Python called compiled code
@@ -101,6 +103,7 @@ def run_episodes(
                 beyond[HIGHEST] = max(beyond[HIGHEST], reward)
             total += reward
             steps += 1
+            ended = terminated
             over = terminated or truncated or steps == horizon
             ahead = turn(model, x, a, reward, y, h, terminated, over)
             if over:
@@ -109,6 +112,10 @@ def run_episodes(
                 x[j] = y[j]
         returns[k] = total
         lengths[k] = steps
+        free = total == 0.0 and steps == limits[WHOLE] and not ended  # no reward is above 0, so each of them is 0
+        if limits[HOPED_FOR] > 0.0 and free:
+            beyond[LOWEST] = min(beyond[LOWEST], 0.0)
+            beyond[HIGHEST] = max(beyond[HIGHEST], limits[HOPED_FOR])
         if beyond[LOWEST] <= beyond[HIGHEST]:
             return k + 1
     return count

@@ -16,8 +16,8 @@ The episode loop is (see `kernelrl.episodes.loop`)
 Arrays never grow inside compiled code. `has_room` says whether one more episode fits; if not, Python calls the plain
 function `grow`, which returns a model with longer arrays.
 
-In compiled callers the verbs are compiled as part of the caller. Python's calls all go through one compiled function,
-`perform`, so that code which the verbs share is compiled only once.
+In compiled callers the verbs are compiled as part of the caller. Python's calls go through two compiled functions,
+`perform` for learning and `read_at` for read-outs, so that code which these verbs share is compiled only once.
 """
 
 import math
@@ -53,22 +53,32 @@ __all__ = [
     "turn",
 ]
 
-BEGIN, CHOOSE, OBSERVE, END, TURN, READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(9)
+BEGIN, CHOOSE, OBSERVE, END, TURN = range(5)
+READ_Q, READ_VALUES, READ_COUNTS, READ_BONUSES = range(4)
 NOTHING = np.zeros(0)
 
 
 def via_perform(verb):
-    """How Python calls a verb that takes at most a state, a step and an array to write to."""
+    """How Python calls a verb that takes at most a state and a step."""
 
-    def call(model, state=NOTHING, h=0, out=NOTHING):
-        return perform(hand_over(model), verb, state, 0, 0.0, NOTHING, h, False, False, out)
+    def call(model, state=NOTHING, h=0):
+        return perform(hand_over(model), verb, state, 0, 0.0, NOTHING, h, False, False)
+
+    return call
+
+
+def via_read(verb):
+    """How Python calls a read-out at one state."""
+
+    def call(model, state, h, out=NOTHING):
+        return read_at(hand_over(model), verb, state, 1, h, out)
 
     return call
 
 
 def observe_from_python(model, state, action, reward, next_state, h, terminated):
     """How Python calls `observe`."""
-    perform(hand_over(model), OBSERVE, state, action, reward, next_state, h, terminated, False, NOTHING)
+    perform(hand_over(model), OBSERVE, state, action, reward, next_state, h, terminated, False)
 
 
 def has_room_from_python(model):
@@ -117,27 +127,27 @@ def end_episode(model):
     """Called after an episode's last transition."""
 
 
-@generic(from_python=via_perform(READ_Q))
+@generic(from_python=via_read(READ_Q))
 def read_q(model, state, h, out):
     """Write the optimistic Q_h(state, ·) into `out` (A,), as the algorithm uses it to choose."""
     for a in range(out.size):
         out[a] = math.nan
 
 
-@generic(from_python=via_perform(READ_VALUES))
+@generic(from_python=via_read(READ_VALUES))
 def read_values(model, state, h):
     """The optimistic V_h(state)."""
     return math.nan
 
 
-@generic(from_python=via_perform(READ_COUNTS))
+@generic(from_python=via_read(READ_COUNTS))
 def read_counts(model, state, h, out):
     """Write the generalized counts C_h(state, ·) into `out` (A,)."""
     for a in range(out.size):
         out[a] = math.nan
 
 
-@generic(from_python=via_perform(READ_BONUSES))
+@generic(from_python=via_read(READ_BONUSES))
 def read_bonuses(model, state, h, out):
     """Write the bonuses B_h(state, ·) into `out` (A,)."""
     for a in range(out.size):
@@ -185,7 +195,7 @@ def turn(model, state, action, reward, next_state, h, terminated, over):
     From Python this is one compiled call that also chooses the next action: a call costs as much as most verbs do.
     """
     if isinstance(model, Handle):
-        return perform(model, TURN, state, action, reward, next_state, h, terminated, over, NOTHING)
+        return perform(model, TURN, state, action, reward, next_state, h, terminated, over)
     return observe_and_end(model, state, action, reward, next_state, h, terminated, over)
 
 
@@ -196,11 +206,8 @@ def ask_for_room(model):
 
 
 @compiled
-def perform(model, verb, state, action, reward, next_state, h, terminated, over, out):
-    """Call the verb with that code and return its result, if it has one, as a float.
-
-    Read-outs take any number of states, one after the other in `state`, and their number as `action`.
-    """
+def perform(model, verb, state, action, reward, next_state, h, terminated, over):
+    """Call the verb with that code and return its result, if it has one, as a float."""
     if verb == TURN:
         observe_and_end(model, state, action, reward, next_state, h, terminated, over)
         return np.float64(NOT_YET if over else choose(model, next_state, h + 1))
@@ -210,14 +217,12 @@ def perform(model, verb, state, action, reward, next_state, h, terminated, over,
         return np.float64(choose(model, state, h))
     elif verb == OBSERVE:
         observe(model, state, action, reward, next_state, h, terminated)
-    elif verb == END:
-        end_episode(model)
     else:
-        return read_at(model, verb, state, max(action, 1), h, out)
+        end_episode(model)
     return 0.0
 
 
-@inner
+@compiled
 def read_at(model, verb, states, n, h, out):
     """Read at `n` states, one after the other in `states` (n·d,), into `out` (n·m,); return the last value."""
     d, m = states.size // n, out.size // n
@@ -239,8 +244,7 @@ def read_at(model, verb, states, n, h, out):
 def read_rows(model: Any, verb: int, states: Any, h: int, out: Any) -> None:
     """Read at all `states` (n, d) in one call; `verb` is a READ_…; row i of `out`, (n, A) or (n, 1), is for state i."""
     if len(states):
-        rows = states.reshape(-1)
-        perform(hand_over(model), verb, rows, len(states), 0.0, NOTHING, h, False, False, out.reshape(-1))
+        read_at(hand_over(model), verb, states.reshape(-1), len(states), h, out.reshape(-1))
 
 
 @inner

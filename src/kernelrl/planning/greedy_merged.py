@@ -7,6 +7,8 @@ With the estimates of `kernelrl.stores.merged`, at each visited state with repre
 
 and, with interpolation, V_h(·) ← min(V_h(·), max_a Q̃_h(u, a) + L_h·ρ(·, u)) at all representatives.
 
+(W'_h in place of W_h where actions are related.)
+
 W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y) is kept up to date: a new sample adds its reward and V_{h+1}(y) to its
 pair, and when V_{h+1}(y) falls, so does W_h of the pairs that led to y. So one step costs one sum over the neighbours
 of u.
@@ -43,6 +45,7 @@ from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import grown_for, has_room_for, pool
 from kernelrl.stores.merged import (
     JOINED,
+    OF_WEIGHTS,
     SUM_C,
     SUM_D,
     SUM_T,
@@ -55,6 +58,9 @@ from kernelrl.stores.merged import (
     join,
     note_start,
     reading_bias,
+    relates,
+    smooth_all_over_actions,
+    smooth_over_actions,
     smooth_row,
     tightest,
 )
@@ -72,7 +78,9 @@ class GreedyMerged(NamedTuple):
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
     rewards: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # sums, where rewards depend on the step
+    related: Annotated[np.ndarray, Field("U? Columns", scratch=True)]  # W'_h, where actions are related
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
+    row: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
 def new_greedy_merged(settings, merged):
@@ -81,7 +89,8 @@ def new_greedy_merged(settings, merged):
     check_memory((H, U, columns))
     return GreedyMerged(
         np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros(merged.C.shape[1:]),
-        np.zeros((2, U if settings.by_step else 0, columns)), np.zeros(columns),
+        np.zeros((2, U if settings.by_step else 0, columns)),
+        np.zeros((U if len(settings.action_weights) else 0, columns)), np.zeros(columns), np.zeros(columns),
     )  # fmt: skip
 
 
@@ -105,6 +114,7 @@ def grow_greedy_merged(values, settings, merged):
         V=lengthen(values.V, U, 1),
         T=lengthen(values.T, merged.C.shape[1], 0),
         rewards=lengthen(values.rewards, U, 1) if settings.by_step else values.rewards,
+        related=lengthen(values.related, U, 0) if len(settings.action_weights) else values.related,
     )
     return values, merged
 
@@ -145,7 +155,8 @@ def row_counts(values, settings, merged, p, u):
     """C(u, ·) of a representative, for each bandwidth, into `sums`; with local bandwidths it is not stored."""
     M = lists_each(merged.reps)
     if is_local(merged):
-        smooth_row(merged.reps.weights, u, merged.N[p], values.T)
+        N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
+        smooth_row(merged.reps.weights, u, N, values.T)
     for j in range(M):
         e = u * M + j
         for a in range(settings.actions):
@@ -154,12 +165,38 @@ def row_counts(values, settings, merged, p, u):
 
 
 @inner
+def smooth_related_row(values, settings, merged, h, e):
+    """T[e] = Σ_v w·W'_h(v, ·) for list `e`; W' is computed for its entries only, since W changes with each sample."""
+    near, T, row = merged.reps.weights, values.T[e], values.row
+    for c in range(T.size):
+        T[c] = 0.0
+    start, end = list_of(near, e)
+    for j in range(start, end):
+        smooth_over_actions(settings, values.W[h], near.index[j], row)
+        for c in range(settings.actions):
+            T[c] += near.amount[j, c if is_local(merged) else 0] * row[c]
+
+
+@inner
+def targets_elsewhere(values, settings, merged, x, h):
+    """C and T_h at a state that is no representative, into `sums`."""
+    U = merged.reps.number[KNOWN]
+    if relates(settings):
+        smooth_all_over_actions(settings, values.W[h], U, values.row, values.related)
+    W = values.related if relates(settings) else values.W[h]
+    estimates_elsewhere(settings, merged, h, x, W, U)
+
+
+@inner
 def representative_targets(values, settings, merged, u, h, q):
     """Q̃_h(u, ·) of a representative into `q` (A,)."""
     C, M = merged.sums[SUM_C], lists_each(merged.reps)
     row_counts(values, settings, merged, pool(settings, h), u)
     for e in range(u * M, u * M + M):
-        smooth_row(merged.reps.weights, e, values.W[h], values.T)
+        if relates(settings):
+            smooth_related_row(values, settings, merged, h, e)
+        else:
+            smooth_row(merged.reps.weights, e, values.W[h], values.T)
     if settings.by_step:
         add_rewards(settings, merged, h, u, C[0], values.rewards, values.T)
     for a in range(q.size):
@@ -175,7 +212,7 @@ def read_targets(values, settings, merged, x, h, q):
     if u >= 0:
         representative_targets(values, settings, merged, u, h, q)
         return u
-    estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
+    targets_elsewhere(values, settings, merged, x, h)
     for a in range(q.size):
         q[a] = one_of_all(UPPER, settings.bonus, h, sums[SUM_T], sums[SUM_C], sums[SUM_D:], 0, M, a)
     return u
@@ -307,7 +344,7 @@ def find_counts(values, settings, merged, x, h):
     if u >= 0:
         row_counts(values, settings, merged, pool(settings, h), u)
     else:
-        estimates_elsewhere(settings, merged, h, x, values.W[h], merged.reps.number[KNOWN])
+        targets_elsewhere(values, settings, merged, x, h)
     return u
 
 

@@ -1,17 +1,18 @@
-"""Separate plans for Python: made on a given side, and read at many states in one call."""
+"""Plans for Python: renewed, or made separately on a given side and read at many states in one call."""
 
 import numpy as np
 
 from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather
-from kernelrl.jit.compile import compiled
+from kernelrl.jit.compile import compiled, generic
 from kernelrl.jit.handles import hand_over, model_of
 from kernelrl.planning.backward import backward
-from kernelrl.planning.interface import Planned, q_at
-from kernelrl.planning.sides import highest
+from kernelrl.planning.interface import PLANS, Planned, q_at, renew
+from kernelrl.planning.sides import UPPER, highest
+from kernelrl.planning.smoothed import Smoothed
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
 
-__all__ = ["add_plan", "plan_merged", "read_q", "read_value"]
+__all__ = ["add_plan", "plan_again", "plan_merged", "read_q", "read_value"]
 
 
 @compiled
@@ -22,10 +23,29 @@ def plan_in_one_go(planned, side):
 
 
 def plan_merged(plan, settings, store, side):
-    """A plan on representative states; all three must be copies, since waiting samples are counted in them."""
+    """A plan on representative states; it is written to `plan`, and waiting samples are counted in `store`."""
     planned = Planned(plan, settings, store)
     plan_in_one_go(hand_over(planned), side)
     return planned
+
+
+@compiled
+def renew_plan(planned):
+    """`renew` for Python."""
+    renew(planned.plan, planned.settings, planned.store)
+
+
+@generic
+def plan_again(plan, settings, store):
+    """Plan on all transitions in the store (plain Python, not compiled)."""
+    renew_plan(hand_over(Planned(plan, settings, store)))
+
+
+@plan_again.implement_plain(Smoothed)
+def plan_smoothed_again(plan, settings, store):
+    """With the code of separate plans, which then need not be compiled twice."""
+    plan.clock[PLANS] += 1
+    plan_merged(plan, settings, store, UPPER)
 
 
 @compiled

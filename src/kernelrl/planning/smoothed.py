@@ -2,7 +2,7 @@
 
 For all representatives u, with the estimates of `kernelrl.stores.merged`,
 
-    W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y)                        looked up
+    W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y)                        looked up, smoothed over related actions
     T_h(u, a) = Σ_v w(u, v)·W_h(v, a)                                      smoothed
     Q̃_h(u, a) = T_h(u, a)/C(u, a) (± B_h(u, a))
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
@@ -65,6 +65,8 @@ from kernelrl.stores.merged import (
     has_doubled_at,
     is_local,
     recount_row,
+    relates,
+    smooth_all_over_actions,
     smooth_row,
     tightest,
 )
@@ -216,6 +218,8 @@ def smoothed_targets(plan, settings, store, side, h):
     after_samples(settings, store, h, W)
     if h + 1 < settings.horizon and not settings.own_steps:
         look_up(plan, settings, store, h, W)
+    if relates(settings):
+        smooth_all_over_actions(settings, plan.W[h], U, plan.q, plan.W[h])
     if is_local(store):
         for u in range(U):
             smooth_row(store.reps.weights, u, plan.W[h], plan.T)

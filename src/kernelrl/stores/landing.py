@@ -19,7 +19,9 @@ samples are taken from u itself,
     n_0(u, a) = Σ_v w(u, a, v)·(number of samples of (v, a) that did not terminate)
 
 over the NEAREST samples (x_i, a, r_i, y_i) that did not terminate, and those as near as the last of them up to MOST in
-all, with g_i = g(ρ(u, x_i)/σ(u, a)); if no g_i is above 0, the nearest count alone. V(z) has the shares λ as above.
+all, with g_i = g(ρ(u, x_i)/σ(u, a)); if no g_i is above 0, the nearest count alone. Where actions are related, samples
+of other actions b_i take part: n' is in place of n, g_i has the factor K_A(b_i, a), and how near they are is measured
+with actions as coordinates, in which σ_A is as long as σ_min is among states. V(z) has the shares λ as above.
 If x_i is farther from u than the merge distance, and z_i is farther than that from every representative, z_i = y_i:
 nothing was seen at z_i, and there may be a wall. Rewards, terminations and counts are smoothed as ever. This is for
 pooled data and the Euclidean metric.
@@ -31,11 +33,11 @@ from kernelrl.geometry.representatives import KNOWN, find, gather, list_of, loca
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
 from kernelrl.stores.interface import pool
-from kernelrl.stores.merged import STAYED, count_sample, new_counts, renew_local
+from kernelrl.stores.merged import STAYED, count_sample, new_counts, note_start, renew_local
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, STEP, TERMINATED, TO, has_next, place
 from kernelrl.stores.transitions import blocks_left, count_transition, grow_transitions
 
-__all__ = ["landed", "relanded"]
+__all__ = ["landed", "relanded", "with_representatives"]
 
 NEAREST, MOST = 16, 1024
 TIE = 1e-12  # distances that differ by less than this fraction are equal
@@ -51,6 +53,8 @@ def put_logged(settings, store, log, order, x):
     for t in order:
         for end in (FROM, TO):
             place(settings, log.states[end, t], log.labels[STEP, t] + end, x)
+            if end == FROM and log.labels[STEP, t] == 0:
+                note_start(store, x)
             if find(reps, settings.space, x) < 0:
                 if reps.number[KNOWN] == reps.following.size:
                     return False
@@ -114,18 +118,29 @@ def relanded(settings, store, log, keeps):
     return store
 
 
-def landed(settings, log, order, new_store, capacity, keeps):
-    """A store with the data of all logged transitions by the rules above, and local bandwidths from these.
+def with_representatives(settings, log, order, new_store, capacity, most=np.inf):
+    """A store with the representatives of all logged states and no data; None if there are more than `most` of them.
 
-    Representatives are made in this `order` of the transitions. `new_store(capacity)` makes an empty store without a
-    limit on them; the others are as in `relanded`.
+    They are made in this `order` of the transitions. `new_store(capacity)` makes an empty store with room for so many.
     """
-    store, x = new_store(capacity), np.zeros(len(keeps))
+    store = new_store(capacity)
+    x = np.zeros(store.starts.shape[1])
     while not put_logged(hand_over(settings), hand_over(store), hand_over(log), order, x):
+        if capacity > most:
+            return None
         capacity *= 2
         store = new_store(capacity)
+    return store if store.reps.number[KNOWN] <= most else None
+
+
+def landed(settings, log, order, new_store, capacity, keeps, action_places):
+    """A store with the data of all logged transitions by the rules above, and local bandwidths from these.
+
+    The arguments are those of `with_representatives`, `relanded` and `with_own_steps`.
+    """
+    store = with_representatives(settings, log, order, new_store, capacity)
     store = renew_local(settings, relanded(settings, store, log, keeps), 0)
-    return with_own_steps(settings, store, log, keeps) if settings.own_steps else store
+    return with_own_steps(settings, store, log, keeps, action_places) if settings.own_steps else store
 
 
 # ----------------------------------------------------------------------------------------------------------- own steps
@@ -140,23 +155,22 @@ def place_logged(settings, log, x, y):
 
 
 @inner
-def going_on(store, u, a):
-    """n_0(u, a)."""
+def going_on(store, alive, u, a):
+    """n_0(u, a); `alive` (U, A) are the numbers of samples that did not terminate."""
     near, n = store.reps.weights, 0.0
     start, end = list_of(near, u)
     for j in range(start, end):
-        v = near.index[j]
-        n += near.amount[j, a] * (store.N[0, v, a] - store.ended[0, v, a])
+        n += near.amount[j, a] * alive[near.index[j], a]
     return n
 
 
 @inner
-def weigh_near(settings, reps, u, a, x, near, g):
-    """Write g_i of the samples `near` at `x` (n, places) into `g`; return their sum."""
+def weigh_near(settings, reps, u, a, x, near, related, g):
+    """Write g_i of the samples `near` at `x` (n, places) into `g`; return their sum. `related` are the K_A(b_i, a)."""
     total, closest = 0.0, np.inf
     for i in range(near.size):
         square = square_to(reps, settings.space, u, x[near[i]])
-        g[i] = local_weight(settings, square * reps.local[u, a])
+        g[i] = local_weight(settings, square * reps.local[u, a]) * related[i]
         total, closest = total + g[i], min(closest, square)
     if total > 0.0:
         return total
@@ -167,18 +181,19 @@ def weigh_near(settings, reps, u, a, x, near, g):
 
 
 @compiled
-def count_own_steps(settings, store, a, first, x, y, start, index, keeps, g, z):
+def count_own_steps(settings, store, alive, a, first, x, y, start, index, related, keeps, g, z):
     """Count where action `a` leads from each representative from `first` on; return the first that had no room.
 
     `x` and `y` (n, places) are embedded states. Those near representative u are entries start[u] to start[u + 1] of
-    `index`. `keeps` (places,) are the k_j; `g` (the longest list,) and `z` (places,) are scratch.
+    `index`, with K_A(b_i, a) in `related`. `alive`: see `going_on`; `keeps` (places,) are the k_j; `g` (the longest
+    list,) and `z` (places,) are scratch.
     """
     reps = store.reps
     for u in range(first, reps.number[KNOWN]):
         if blocks_left(store.transitions) < reps.number[KNOWN]:
             return u
-        near, n = index[start[u] : start[u + 1]], going_on(store, u, a)
-        total = weigh_near(settings, reps, u, a, x, near, g)
+        near, n = index[start[u] : start[u + 1]], going_on(store, alive, u, a)
+        total = weigh_near(settings, reps, u, a, x, near, related[start[u] : start[u + 1]], g)
         for i in range(near.size):
             if n * g[i] > 0.0:
                 t = near[i]
@@ -202,23 +217,41 @@ def nearest_of(tree, points):
     return found
 
 
-def with_own_steps(settings, store, log, keeps):
-    """The store with the transitions of the second rule above; it has none yet."""
-    from scipy.spatial import KDTree  # takes long to import
+def with_own_steps(settings, store, log, keeps, action_places):
+    """The store with the transitions of the second rule above; it has none yet.
 
+    `action_places` (A, k) are actions as coordinates; k = 0 where they are not related.
+    """
     n, known, places = int(log.number[LOGGED]), int(store.reps.number[KNOWN]), len(keeps)
-    x, y, done = np.zeros((n, places)), np.zeros((n, places)), 0
+    x, y, actions = np.zeros((n, places)), np.zeros((n, places)), log.labels[ACTION, :n]
     place_logged(hand_over(settings), hand_over(log), x, y)
-    points = store.reps.points[:known, :, 0]
-    for a in range(settings.actions):
-        mine = np.flatnonzero((log.labels[ACTION, :n] == a) & (log.labels[TERMINATED, :n] == 0))
-        if not mine.size:
-            continue
-        tree, done = KDTree(x[mine]), 0
-        near = nearest_of(tree, points)
-        start, index, g = np.cumsum([0, *map(len, near)]), mine[np.concatenate(near)], np.zeros(MOST)
+    alive, K = store.N[0, :, : settings.actions] - store.ended[0, :, : settings.actions], settings.action_weights
+    if len(K):
+        alive = alive @ K[0, :, : settings.actions]
+    for a, mine, near in near_samples(store.reps.points[:known, :, 0], x, actions, log, action_places):
+        start, index, done = np.cumsum([0, *map(len, near)]), mine[np.concatenate(near)], 0
+        related = K[0, actions[index], a] if len(K) else np.ones(len(index))
         while done < known:
             store = store._replace(transitions=grow_transitions(store.transitions, known))
             parts = hand_over(settings), hand_over(store)
-            done = int(count_own_steps(*parts, a, done, x, y, start, index, keeps, g, np.zeros(places)))
+            scratch = np.zeros(MOST), np.zeros(places)
+            done = int(count_own_steps(*parts, alive, a, done, x, y, start, index, related, keeps, *scratch))
     return store
+
+
+def near_samples(points, x, actions, log, action_places):
+    """For each action: its number, the numbers of some samples, and which of these are near each of `points`."""
+    from scipy.spatial import KDTree  # takes long to import
+
+    going = log.labels[TERMINATED, : len(x)] == 0
+    if not action_places.shape[1]:
+        for a in range(len(action_places)):
+            mine = np.flatnonzero((actions == a) & going)
+            if mine.size:
+                yield a, mine, nearest_of(KDTree(x[mine]), points)
+        return
+    mine = np.flatnonzero(going)
+    if mine.size:
+        tree = KDTree(np.hstack([x[mine], action_places[actions[mine]]]))
+        for a, place in enumerate(action_places):
+            yield a, mine, nearest_of(tree, np.hstack([points, np.tile(place, (len(points), 1))]))

@@ -26,6 +26,13 @@ widest first. The data, n, s and W, have one row, as ever.
 
 Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these.
 
+Where actions are related (`kernelrl.agents.action_kernel`), data are smoothed over actions first,
+
+    n'(v, a) = Σ_b n(v,b)·K_A(b,a)   in place of n in C and in local bandwidths,   W'_h(v, a) = Σ_b W_h(v,b)·K_A(b,a)
+
+and moments are over pairs: Σwρ = Σ w·ρ(u,v)·n' + Σ w·Σ_b n·K_A·ρ_A, Σw² = Σ w²·Σ_b n·K_A². Sums over actions are kept
+in `S`, one kind for each of K_A, K_A·ρ_A and K_A².
+
 `columns` is the number of actions rounded up to whole vectors.
 """
 
@@ -76,6 +83,7 @@ from kernelrl.stores.units import after_end, mapped_sum
 __all__ = [
     "COUNTED",
     "JOINED",
+    "OF_WEIGHTS",
     "STAYED",
     "SUM_C",
     "SUM_D",
@@ -98,7 +106,10 @@ __all__ = [
     "reading_bias",
     "rebandwidth",
     "recount_row",
+    "relates",
     "renew_local",
+    "smooth_all_over_actions",
+    "smooth_over_actions",
     "smooth_row",
     "tightest",
 ]
@@ -106,6 +117,7 @@ __all__ = [
 COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a waiting sample; SEEN: how many representatives there were
 SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
+OF_WEIGHTS, OF_DISTANCES, OF_SQUARES = range(3)  # of `S`: sums of K_A, K_A·ρ_A and K_A²
 TRIED, GOT = range(2)  # of `steps`: visits, and sums of their rewards
 USUAL = 0.1  # the mean reward of a step counts as so much of a visit
 MANY, TINY = 1e15, 1e-100  # upper bound on numbers of samples, lower bound on C
@@ -117,6 +129,7 @@ class Merged(NamedTuple):
     reps: Representatives
     transitions: Transitions
     N: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # raw counts
+    S: Annotated[np.ndarray, Field("kinds pools U Columns", least=0, most=MANY, fill=0)]  # n' where actions are related
     rewards: Annotated[np.ndarray, Field("pools U Columns", fill=0)]  # sums of rewards, in the environment's units
     ended: Annotated[np.ndarray, Field("pools U Columns", least=0, most=MANY, fill=0)]  # how many of them terminated
     C: Annotated[np.ndarray, Field("pools U*Layers Columns", least=TINY, most=1e101)]  # generalized counts
@@ -141,7 +154,7 @@ class Merged(NamedTuple):
     waiting_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
     starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states; new ones replace the oldest
     of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
-    # TRIED and GOT of each step, where rewards depend on it
+    # TRIED and GOT of each step, where rewards depend on it, smoothed over actions
     steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
     # TRIED and GOT of each step at all representatives together, summed in order of arrival
     of_step: Annotated[np.ndarray, Field("2 timed")]
@@ -171,7 +184,8 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
     check_memory((pools, U * M, columns))
     return Merged(
         reps, new_transitions(pools, U),
-        np.zeros((pools, U, columns)), np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
+        np.zeros((pools, U, columns)), np.zeros((len(settings.action_weights), pools, U, columns)),
+        np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
         np.full((pools, U * M, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
         np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((2, H if settings.by_step else 0, U, columns)),
         np.zeros((2, H if settings.by_step else 0)), np.zeros((4, M, columns)),
@@ -186,7 +200,7 @@ def new_counts(merged):
     return merged._replace(
         transitions=new_transitions(merged.N.shape[0], capacity_of(merged.reps), merged.transitions.chain.shape[1]),
         clock=clock,
-        **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "rewards", "ended", "steps", "of_step")},
+        **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "S", "rewards", "ended", "steps", "of_step")},
     )
 
 
@@ -208,6 +222,7 @@ def grown_merged(store, settings, samples):
         reps=reps,
         transitions=grow_transitions(lengthen_transitions(store.transitions, U), samples + waiting),
         N=lengthen(store.N, U, 1),
+        S=lengthen(store.S, U, 2),
         rewards=lengthen(store.rewards, U, 1),
         ended=lengthen(store.ended, U, 1),
         C=lengthen(store.C, estimates, 1, settings.beta),
@@ -255,6 +270,12 @@ def note_start(merged, u):
 
 
 @inner
+def relates(settings):
+    """Whether data of one action count for others."""
+    return settings.action_weights.shape[0] > 0
+
+
+@inner
 def join(settings, merged, u):
     """Compute C of representative `u`, the first that has not joined, from the samples counted so far."""
     merged.clock[JOINED] = u + 1
@@ -267,10 +288,11 @@ def join(settings, merged, u):
         for p in range(merged.C.shape[0]):
             for c in range(columns):
                 merged.C[p, e, c] = settings.beta
+            N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
             for i in range(start, end):
                 v, w = near.index[i], near.amount[i, 0]
                 for c in range(columns):
-                    merged.C[p, e, c] += w * merged.N[p, v, c]
+                    merged.C[p, e, c] += w * N[v, c]
         if merged.moments.shape[0] > 0:
             join_moments(settings, merged, u, e)
 
@@ -292,8 +314,18 @@ def join_moments(settings, merged, u, e):
         rho = distance_between(settings, merged.reps, u, v)
         for p in range(moments.shape[1]):
             for c in range(moments.shape[3]):
-                moments[0, p, e, c] += w * rho * merged.N[p, v, c]
-                moments[1, p, e, c] += w * w * merged.N[p, v, c]
+                D, W2 = moments_of(merged, p, v, c, w, rho)
+                moments[0, p, e, c] += D
+                moments[1, p, e, c] += W2
+
+
+@inner
+def moments_of(merged, p, v, c, w, rho):
+    """What the data at `v`, with weight `w` at distance `rho`, contribute to Σwρ and Σw² of column `c`."""
+    if merged.S.shape[0] == 0:
+        return w * rho * merged.N[p, v, c], w * w * merged.N[p, v, c]
+    S = merged.S[:, p, v, c]
+    return w * rho * S[OF_WEIGHTS] + w * S[OF_DISTANCES], w * w * S[OF_SQUARES]
 
 
 @inner
@@ -371,13 +403,16 @@ def estimate_has_doubled(settings, merged, e, h, a):
     near, p, waiting = merged.reps.weights, pool(settings, h), merged.waiting
     C, column = settings.beta, a if is_local(merged) else 0
     start, end = list_of(near, e)
+    N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
+    K = settings.action_weights
     for i in range(start, end):
-        C += near.amount[i, column] * merged.N[p, near.index[i], a]
+        C += near.amount[i, column] * N[near.index[i], a]
     now = C
     put_weights(merged, e, column)
     for t in range(merged.clock[WAITING]):
-        if waiting[ACTION, t] == a and pool(settings, waiting[STEP, t]) == p:
-            now += merged.of[waiting[STATE, t]]
+        b = waiting[ACTION, t]
+        if (relates(settings) or b == a) and pool(settings, waiting[STEP, t]) == p:
+            now += merged.of[waiting[STATE, t]] * (K[OF_WEIGHTS, b, a] if relates(settings) else 1.0)
     clear_weights(merged, e)
     return now >= 2.0 * C
 
@@ -392,17 +427,52 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     merged.rewards[p, v, a] += reward
     if terminated:
         merged.ended[p, v, a] += 1.0
-    if settings.by_step:
+    if relates(settings):
+        count_at_actions(settings, merged, h, v, a, reward)
+    elif settings.by_step:
         merged.steps[TRIED, h, v, a] += 1.0
         merged.steps[GOT, h, v, a] += reward
+    if settings.by_step:
         merged.of_step[TRIED, h] += 1.0
         merged.of_step[GOT, h] += reward
     if not is_local(merged):
         for j in range(lists_each(merged.reps)):
-            count_around(settings, merged, p, v, a, j)
+            if relates(settings):
+                count_around_actions(settings, merged, p, v, a, j)
+            else:
+                count_around(settings, merged, p, v, a, j)
     count(settings.bonus, h)
     if y >= 0:
         count_transition(merged.transitions, p, v * merged.C.shape[2] + a, y, 1.0)
+
+
+@inner
+def count_at_actions(settings, merged, h, v, a, reward):
+    """Count a sample at `v` for all actions that `a` is related to."""
+    K, p = settings.action_weights, pool(settings, h)
+    for c in range(settings.actions):
+        for kind in range(K.shape[0]):
+            merged.S[kind, p, v, c] += K[kind, a, c]
+        if settings.by_step:
+            merged.steps[TRIED, h, v, c] += K[OF_WEIGHTS, a, c]
+            merged.steps[GOT, h, v, c] += K[OF_WEIGHTS, a, c] * reward
+
+
+@inner
+def count_around_actions(settings, merged, p, v, a, j):
+    """`count_around` for all actions that `a` is related to."""
+    near, joined, M, K = merged.reps.weights, merged.clock[JOINED], lists_each(merged.reps), settings.action_weights
+    start, end = list_of(near, v * M + j)
+    for i in range(start, end):
+        u, w = near.index[i], near.amount[i, 0]
+        if u < joined:
+            e = u * M + j
+            rho = distance_between(settings, merged.reps, v, u) if merged.moments.shape[0] > 0 else 0.0
+            for c in range(settings.actions):
+                merged.C[p, e, c] += w * K[OF_WEIGHTS, a, c]
+                if merged.moments.shape[0] > 0:
+                    merged.moments[0, p, e, c] += w * rho * K[OF_WEIGHTS, a, c] + w * K[OF_DISTANCES, a, c]
+                    merged.moments[1, p, e, c] += w * w * K[OF_SQUARES, a, c]
 
 
 @inner
@@ -432,6 +502,28 @@ def after_samples(settings, merged, h, W):
     rewards, N, ended = merged.rewards[p].reshape(W.size), merged.N[p].reshape(W.size), merged.ended[p].reshape(W.size)
     for i in range(n):
         W[i] = after * ended[i] if settings.by_step else mapped_sum(units, rewards[i], N[i]) + after * ended[i]
+
+
+@inner
+def smooth_over_actions(settings, W, v, row):
+    """Write W'(v, ·) into `row` (columns,)."""
+    K = settings.action_weights
+    for c in range(row.size):
+        row[c] = 0.0
+    for b in range(settings.actions):
+        w = W[v, b]
+        if w != 0.0:
+            for c in range(row.size):
+                row[c] += w * K[OF_WEIGHTS, b, c]
+
+
+@inner
+def smooth_all_over_actions(settings, W, U, row, out):
+    """Write W' of the first `U` representatives into `out`, which may be `W`; `row` (columns,) is scratch."""
+    for v in range(U):
+        smooth_over_actions(settings, W, v, row)
+        for c in range(row.size):
+            out[v, c] = row[c]
 
 
 @inner
@@ -503,7 +595,8 @@ def smooth_row(near, u, W, T):
 @inner
 def recount_row(settings, merged, p, u):
     """C of representative `u` from the raw counts."""
-    smooth_row(merged.reps.weights, u, merged.N[p], merged.C[p])
+    N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
+    smooth_row(merged.reps.weights, u, N, merged.C[p])
     for c in range(merged.C.shape[2]):
         merged.C[p, u, c] += settings.beta
 
@@ -517,8 +610,9 @@ def own_scales(settings, merged, x, U, out):
     for i in range(find_within(reps, settings.space, x, CUT * CUT / settings.inverse_sigma2, U)):
         v, w = reps.around[i], weight(settings.kernel, reps.share[i] * settings.inverse_sigma2) / pools
         for p in range(pools):
+            N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
             for a in range(settings.actions):
-                out[a] += w * merged.N[p, v, a]
+                out[a] += w * N[v, a]
     least = math.inf
     for a in range(settings.actions):
         least = min(least, out[a])
@@ -539,7 +633,10 @@ def renew_scales(settings, merged):
 
 @inner
 def estimates_elsewhere(settings, merged, h, x, W, U):
-    """Write C and T_h at an embedded state that is no representative, from the first `U` of them, into `sums`."""
+    """Write C and T_h at an embedded state that is no representative, from the first `U` of them, into `sums`.
+
+    `W` is W_h, smoothed over actions where they are related.
+    """
     sums, reps, M = merged.sums, merged.reps, lists_each(merged.reps)
     for j in range(M):
         for c in range(W.shape[1]):
@@ -559,12 +656,15 @@ def estimates_elsewhere(settings, merged, h, x, W, U):
 def add_to_sums(settings, merged, h, v, j, square, W):
     """Add what representative `v`, at the squared distance `square`, contributes with the j-th bandwidth."""
     p, sums, w = pool(settings, h), merged.sums, weight(settings.kernel, square * merged.reps.scales[SCALE, j])
+    N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
+    rho = math.sqrt(square)
     for c in range(W.shape[1]):
-        sums[SUM_C, j, c] += w * merged.N[p, v, c]
+        sums[SUM_C, j, c] += w * N[v, c]
         sums[SUM_T, j, c] += w * W[v, c]
         if merged.moments.shape[0] > 0:
-            sums[SUM_D, j, c] += w * math.sqrt(square) * merged.N[p, v, c]
-            sums[SUM_W2, j, c] += w * w * merged.N[p, v, c]
+            D, W2 = moments_of(merged, p, v, c, w, rho)
+            sums[SUM_D, j, c] += D
+            sums[SUM_W2, j, c] += W2
 
 
 @inner
@@ -572,12 +672,13 @@ def local_estimates(settings, merged, h, x, W, U):
     """`estimates_elsewhere` with the bandwidths of `x` itself; `sums` has been reset."""
     p, sums, reps, scales = pool(settings, h), merged.sums, merged.reps, merged.sums[SUM_D, 0]
     own_scales(settings, merged, x, U, scales)
+    N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
     for v in range(U):
         square = square_to(reps, settings.space, v, x)
         if square * settings.inverse_sigma2 <= CUT * CUT:
             for a in range(settings.actions):
                 w = local_weight(settings, square * scales[a])
-                sums[SUM_C, 0, a] += w * merged.N[p, v, a]
+                sums[SUM_C, 0, a] += w * N[v, a]
                 sums[SUM_T, 0, a] += w * W[v, a]
     if settings.by_step:
         add_rewards_elsewhere(settings, merged, h, x, U, scales)
@@ -632,7 +733,15 @@ def rebandwidth(settings, merged, samples):
     return merged
 
 
+@compiled
+def count_now(settings, merged):
+    """`count_waiting` for Python."""
+    count_waiting(settings, merged)
+
+
 def renew_local(settings, merged, samples):
-    """The same data with new local bandwidths; no samples wait. C is computed where it is needed."""
+    """The same data with new local bandwidths. C is computed where it is needed."""
+    if merged.clock[WAITING]:
+        count_now(hand_over(settings), hand_over(merged))
     renew_scales(hand_over(settings), hand_over(merged))
     return merged._replace(reps=reweigh(merged.reps, settings, 2 * samples))

@@ -75,6 +75,7 @@ class Settings(NamedTuple):
     exponent: float  # by which they fall with the count
     by_state: bool  # one bandwidth for all actions
     promises: bool  # with this bonus values are upper bounds with high probability
+    action_weights: np.ndarray  # (kinds, A, columns) K_A, and what moments need; no kinds where actions are unrelated
     kernel: Any  # see `kernelrl.geometry.kernels`
     bonus: Any  # see `kernelrl.bonuses.interface`
     units: Units
@@ -82,7 +83,8 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
-        """Settings with every field cast to the type that compiled functions take."""
+        """Settings with every field cast to the type that compiled functions take. By default actions are unrelated."""
+        given = {"action_weights": np.zeros((0, 0, 0)), **given}
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
             **{

@@ -1,0 +1,136 @@
+"""Weights between actions: what is learnt about one action counts for those near it.
+
+With a distance ρ_A between actions and its bandwidth σ_A, weights are g of ρ = √(ρ_X²/σ² + ρ_A²/σ_A²). The Gaussian
+is a product, g(ρ) = g(ρ_X/σ)·K_A with
+
+    K_A(b, a) = exp(-ρ_A(b, a)²/(2·σ_A²))
+
+so data are smoothed over the actions of the net first, then over states (`kernelrl.stores.merged`). Other kernels are
+not products, and there K_A is the identity.
+
+"auto": ρ_A is Euclidean, with each axis of the box scaled to [0, 1]. With automatic bandwidths, σ_A is START at first
+and then follows the median σ(u, a) of the pairs with data in the last plan: START·median/σ_0, at least LEAST. It is
+renewed whenever the settings are looked at. With a bandwidth that is given, σ_A is GIVEN. Discrete actions are related
+only if `action_metric` is given, as a metric of their numbers 0 … A-1, whose largest distance is then 1 for "auto".
+
+With a bonus that has a guarantee, "auto" relates no actions. The joint bonus holds for a given σ_A, too, with Lipschitz
+constants in ρ_X + ρ_A: weights are at most 1, they change with x no faster than without K_A, and the bias is at most
+L_h·Σw(ρ_X + ρ_A)/C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents.spaces import Spaces
+from kernelrl.arguments import is_auto, positive
+from kernelrl.geometry.kernels import Gaussian, resolve_kernel
+from kernelrl.geometry.metrics import resolve_metric
+from kernelrl.geometry.representatives import KNOWN
+from kernelrl.jit.rows import padded
+from kernelrl.stores.log import Log, steps_in
+
+__all__ = ["START", "ActionKernel", "narrowed"]
+
+Floats = npt.NDArray[np.float64]
+START, LEAST, GIVEN = 0.06, 0.01, 0.05
+NOTHING = 1e-12  # weights below it are 0
+
+
+class ActionKernel:
+    """The rule, for the arguments `action_bandwidth` and `action_metric` of an agent with this `kernel`."""
+
+    def __init__(self, bandwidth: Any, metric: Any, kernel: Any) -> None:
+        """Reject arguments that do not fit together."""
+        self.metric = metric if metric is None or is_auto(metric) else resolve_metric(metric)
+        auto = bandwidth is None or is_auto(bandwidth)
+        self.bandwidth = bandwidth if auto else positive("action_bandwidth", bandwidth, least=1e-100, most=1e100)
+        self.is_product = isinstance(resolve_kernel(kernel), Gaussian)
+        if not auto and not self.is_product:
+            raise ValueError(
+                f"action_bandwidth: only the Gaussian kernel is a product of one for states and one for actions, got "
+                f"kernel={kernel!r}; leave action_bandwidth out, which relates no actions"
+            )
+
+    def check(self, bonus: Any) -> None:
+        """Relate no actions by a rule if the bonus has a guarantee, and reject what has none."""
+        if not bonus.promises:
+            return
+        if self.bandwidth is None or is_auto(self.bandwidth):
+            self.bandwidth = None
+        elif not bonus.needs_moments:
+            raise ValueError(
+                f"action_bandwidth: the bonus {bonus} holds for actions that are not related; leave action_bandwidth "
+                "out, or use krl.bonuses.Joint"
+            )
+        elif self.metric is None or is_auto(self.metric):
+            raise ValueError(
+                f"action_metric: the bonus {bonus} needs the distance between actions in which the Lipschitz constants "
+                'hold; give action_metric, such as "euclidean"'
+            )
+
+    def relates(self, spaces: Spaces) -> bool:
+        """Whether actions are related."""
+        given = spaces.net is not None or not (self.metric is None or is_auto(self.metric))
+        return given and self.is_product and self.bandwidth is not None and spaces.actions > 1
+
+    def distances(self, spaces: Spaces) -> Floats:
+        """(A, A) ρ_A."""
+        A = spaces.actions
+        points = np.arange(float(A))[:, None] if spaces.net is None else spaces.net.points
+        low, high = points.min(axis=0), points.max(axis=0)
+        if self.metric is None or is_auto(self.metric):
+            unit = (points - low) / np.where(high > low, high - low, 1.0)
+            found: Floats = np.sqrt(((unit[:, None] - unit) ** 2).sum(axis=2))
+            return found
+        pairs = np.stack([np.repeat(points, A, axis=0), np.tile(points, (A, 1))])
+        log = Log(pairs, np.zeros((3, A * A), np.int64), np.zeros(A * A), np.array([A * A]))
+        squares: Floats = steps_in(log, self.metric.space(low, high))[0]
+        return np.sqrt(squares).reshape(A, A)
+
+    def unit(self, spaces: Spaces) -> float:
+        """The length that counts as 1 for "auto"."""
+        automatic = self.metric is None or is_auto(self.metric)
+        return 1.0 if automatic else float(self.distances(spaces).max())
+
+    def sigma(self, spaces: Spaces, chosen: float | None) -> float:
+        """σ_A: that given, that `chosen` by the rule, or GIVEN if the bandwidth of states is given."""
+        if not (self.bandwidth is None or is_auto(self.bandwidth)):
+            return float(self.bandwidth)
+        return (GIVEN if chosen is None else chosen) * self.unit(spaces)
+
+    def weights(self, spaces: Spaces, chosen: float | None, moments: bool) -> Floats:
+        """(kinds, A, columns) K_A and, if the bonus needs `moments`, K_A·ρ_A and K_A²; no kinds if K_A = 1."""
+        A, columns = spaces.actions, padded(spaces.actions)
+        if not self.relates(spaces):
+            return np.zeros((0, A, columns))
+        rho = self.distances(spaces)
+        K = np.exp(-0.5 * (rho / self.sigma(spaces, chosen)) ** 2)
+        K[K < NOTHING] = 0.0
+        kinds = [K, K * rho, K**2] if moments else [K]
+        found = np.zeros((len(kinds), A, columns))
+        found[:, :, :A] = kinds
+        return found
+
+    def places(self, spaces: Spaces, chosen: float | None, sigma: float) -> Floats:
+        """(A, d_A) the actions in coordinates in which σ_A is as long as `sigma` is among states."""
+        if not self.relates(spaces):
+            return np.zeros((spaces.actions, 0))
+        points = np.arange(float(spaces.actions))[:, None] if spaces.net is None else spaces.net.points
+        width = np.ptp(points, axis=0)
+        unit = (points - points.min(axis=0)) / np.where(width > 0.0, width, 1.0)
+        places: Floats = unit * (sigma * self.unit(spaces) / self.sigma(spaces, chosen))
+        return places
+
+
+def narrowed(store: Any, start: float) -> float:
+    """σ_A in units of the box: it follows the local bandwidths, the first of which is `start`."""
+    known = int(store.reps.number[KNOWN])
+    visited = store.N[:, :known].sum(axis=0) > 0.0
+    if not visited.any():
+        return START
+    sigmas = 1.0 / np.sqrt(store.reps.local[:known, : visited.shape[1]][visited])
+    return max(LEAST, START * float(np.median(sigmas)) / start)
