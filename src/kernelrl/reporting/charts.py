@@ -113,7 +113,7 @@ def packed_field(name: str, values: Floats, maps: Maps) -> dict[str, Any]:
     if name == "policy":
         return packed(values, 0, NOTHING - 1)
     if name == "value":
-        return packed(values, 0, float(maps.horizon))
+        return packed(values, *maps.value_range)
     with np.errstate(divide="ignore"):
         logarithms = np.log10(values)
     finite = logarithms[np.isfinite(logarithms)]

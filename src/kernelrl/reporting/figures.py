@@ -6,16 +6,17 @@ import re
 from types import MappingProxyType
 from typing import Any
 
+import gymnasium as gym
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, LogNorm, Normalize
+from matplotlib.colors import ListedColormap, LogNorm, Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from kernelrl.envs.motion import Motion
 from kernelrl.reporting.drawing import STYLE
-from kernelrl.reporting.maps import Leaves, Maps, Plane, possible
+from kernelrl.reporting.maps import LEVELS, Leaves, Maps, Plane, possible
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
 from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
@@ -203,7 +204,10 @@ TITLES = {
 
 
 def action_names(summary: Summary, actions: int) -> list[str]:
-    """The actions' names, or their numbers."""
+    """The actions' names, or their numbers; the levels of continuous ones."""
+    space = summary.env.action_space if summary.env is not None else None
+    if isinstance(space, gym.spaces.Box):
+        return [f"{level:.3g}" for level in np.linspace(space.low.flat[0], space.high.flat[0], actions)]
     if summary.motion is not None:
         return list(summary.motion.actions)
     first = int(getattr(summary.env.action_space, "start", 0)) if summary.env is not None else 0
@@ -244,7 +248,7 @@ def draw_map(
     if name == "policy":
         norm, colours = Normalize(-0.5, maps.actions - 0.5), ListedColormap(action_colours(maps.actions))
     elif name == "value":
-        norm = Normalize(0, maps.horizon)
+        norm = Normalize(*maps.value_range)
     else:
         positive = maps.fields[name][maps.fields[name] > 0]
         norm = (
@@ -254,7 +258,7 @@ def draw_map(
     axes.set_title(TITLES[name])
     if name == "policy":
         patches = [Patch(color=c, label=plain(a)) for a, c in zip(actions, action_colours(maps.actions), strict=False)]
-        axes.legend(handles=patches[:8], loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
+        axes.legend(handles=for_legend(patches), loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
     else:
         figure.colorbar(mesh, cax=beside(axes), label={"value": "V", "count": "C", "bonus": "B"}[name])
 
@@ -272,6 +276,13 @@ def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, high
     figure.colorbar(collection, cax=beside(axes), label="Q")
 
 
+def for_legend(entries: list[Any]) -> list[Any]:
+    """At most eight entries; of the levels of a continuous action nine, from the highest to the lowest."""
+    return entries[:: -(LEVELS // 8)] if len(entries) == LEVELS else entries[:8]
+
+
 def action_colours(actions: int) -> list[str]:
-    """One colour per action; they repeat after eight."""
+    """One colour per action; they repeat after eight. Levels of a continuous one go from blue to red."""
+    if actions == LEVELS:
+        return [to_hex(colour) for colour in matplotlib.colormaps["coolwarm"](np.linspace(0.0, 1.0, LEVELS))]
     return [ACTION_COLOURS[a % len(ACTION_COLOURS)] for a in range(actions)]

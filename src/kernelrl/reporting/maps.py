@@ -3,7 +3,7 @@
     value    the optimistic V_h
     count    Σ_a C_h(x, a), the generalized counts of all actions together
     bonus    B_h(x, a) of the action with the largest optimistic Q_h
-    policy   the action of the policy to deploy
+    policy   the action of the policy to deploy; of a continuous one the first number, in LEVELS levels
 
 and, for agents that partition the space, the leaves of each step and action.
 """
@@ -24,9 +24,10 @@ from kernelrl.envs.outcomes import Outcomes
 from kernelrl.loading import load
 from kernelrl.reporting.statistics import Floats
 
-__all__ = ["Leaves", "Maps", "Plane", "plane_of", "read_maps", "run_of_maps"]
+__all__ = ["LEVELS", "Leaves", "Maps", "Plane", "plane_of", "read_maps", "run_of_maps"]
 
 CELLS = 40  # along the longer side
+LEVELS = 33  # of a continuous action
 MOST_STEPS = 10
 MOST_SNAPSHOTS = 6
 MOST_NUMBERS = 1_200_000  # in all maps of a page
@@ -75,6 +76,14 @@ class Maps:
     """By name: (episodes, steps, h, w), NaN where no state can be."""
     leaves: dict[tuple[int, int, int], Leaves]
     """By index of episode, index of step, and action; empty for agents without a partition."""
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """From 0 to H, or, where values are not of rewards from 0 to 1, from the lowest value to the highest."""
+        known = self.fields["value"][~np.isnan(self.fields["value"])]
+        if not known.size or (known.min() >= 0.0 and known.max() <= self.horizon):
+            return 0.0, float(self.horizon)
+        return float(known.min()), float(max(known.max(), known.min() + 1e-9))
 
     @property
     def highest_q(self) -> float:
@@ -136,7 +145,8 @@ def read_maps(run: Any, last: Any, file: str, plane: Plane, share: int) -> Maps:
                 for a in range(A):
                     found = agent.partition(h, a + agent.spaces.first_action)
                     leaves[e, s, a] = Leaves(found.low, found.high, found.q_values)
-    return Maps(run.label, file, run.seed, H, [episode for episode, _ in agents], steps, A, fields, leaves)
+    shown = A if agents[-1][1].spaces.net is None else LEVELS
+    return Maps(run.label, file, run.seed, H, [episode for episode, _ in agents], steps, shown, fields, leaves)
 
 
 def load_agent(run: Any, path: Path) -> Any:
@@ -167,8 +177,12 @@ def read_bonus(agent: Any, states: Floats, h: int) -> Floats:
 
 
 def read_policy(agent: Any, states: Floats, h: int) -> Floats:
-    """The deployed action, from 0."""
-    return np.asarray(agent.deployed_actions(agent.spaces.check_states(states), h), float)
+    """The deployed action, from 0, or the level of a continuous one."""
+    numbers, net = agent.deployed_actions(agent.spaces.check_states(states), h), agent.spaces.net
+    if net is None:
+        return np.asarray(numbers, float)
+    first = net.points[numbers, 0] - net.low[0]
+    return np.asarray(np.rint(first / max(net.high[0] - net.low[0], 1e-300) * (LEVELS - 1)), float)
 
 
 FIELDS: dict[str, Callable[[Any, Floats, int], Floats]] = {

@@ -115,7 +115,9 @@
         trace.text = z.map((row) => row.map((a) => (a === null ? "" : maps.actions[Math.round(a)])));
         trace.hovertemplate = "(%{x:.3~g}, %{y:.3~g})<br>%{text}<extra></extra>";
       } else if (name === "value") {
-        Object.assign(trace, { zmin: 0, zmax: entry.horizon - entry.steps[s], colorbar: bar("V") });
+        const unit = packed.low === 0 && packed.high === entry.horizon;  // rewards from 0 to 1
+        const most = unit ? entry.horizon - entry.steps[s] : packed.high;
+        Object.assign(trace, { zmin: packed.low, zmax: most, colorbar: bar("V") });
         trace.hovertemplate = "(%{x:.3~g}, %{y:.3~g})<br>%{z:.4~g}<extra></extra>";
       } else {
         const ticks = logTicks(packed.low, packed.high);

@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from kernelrl.agents.codec import describe, left_to_agent
-from kernelrl.reporting.figures import action_colours, action_names
+from kernelrl.reporting.figures import action_colours, action_names, for_legend
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
 
@@ -203,7 +203,7 @@ def action_legend(summary: Summary) -> str:
     names, colours = action_names(summary, actions), action_colours(actions)
     entries = "".join(
         f'<span><span class="swatch" style="background:{colour}"></span>{escape(name)}</span>'
-        for name, colour in zip(names, colours, strict=False)
+        for name, colour in for_legend(list(zip(names, colours, strict=False)))
     )
     return f'<div class="legend">{entries}</div>'
 
