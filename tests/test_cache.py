@@ -227,7 +227,18 @@ def test_claims_end_with_compiling(home):
     assert works(1) == 2
     with pytest.raises(numba.TypingError):
         fails(1)
+    adopted = numba.njit(cache=True)(lambda x: x + 2)
+    code_cache.adopt([adopted], home)
+    assert adopted(1) == 3
     assert not list(home.glob("*.busy"))
+
+
+def test_an_entry_that_appears_ends_waiting(home):
+    path = home / "some.code"
+    with code_cache.claim(path):
+        threading.Timer(0.2, path.write_bytes, [b"x"]).start()
+        code_cache.claim(path).close()
+        assert path.exists()
 
 
 def test_saving_waits_for_the_lock(home):

@@ -159,6 +159,76 @@ def test_unbounded_actions(bound):
         started(action_space=box(low, high))
 
 
+def test_numbers_that_are_too_far():
+    with pytest.raises(ValueError, match=r"^action_space: axis 0 reaches from -1e\+308"):
+        started(action_space=box(-1e308, 1e308, dtype=np.float64))
+
+
+def test_fewer_numbers_than_actions():
+    with pytest.raises(ValueError, match=r"^action_space: .* has fewer than 63 different actions of its type"):
+        started(action_space=box(1e8, 1e8 + 16))
+
+
+@pytest.mark.parametrize(("cls", "axes"), [(krl.KernelUCBVI, 9), (krl.RandomAgent, 11)])
+def test_many_axes(cls, axes):
+    agent = started(cls, box(shape=(axes,)))
+    assert agent.action_net.shape == (2**axes, axes)
+
+
+@pytest.mark.parametrize(("cls", "axes"), [(krl.GreedyKernelUCBVI, 17), (krl.RandomAgent, 17), (krl.AdaptiveQL, 8)])
+def test_too_many_axes(cls, axes):
+    with pytest.raises(ValueError, match=r"^action_space: with so many axes"):
+        started(cls, box(shape=(axes,)))
+
+
+def test_more_actions_than_can_be_related():
+    with pytest.raises(ValueError, match=r"^action_bins: weights between 5,000 actions"):
+        started(action_bins=5000)
+    assert started(action_bins=5000, action_bandwidth=None).spaces.actions == 5000
+
+
+def test_bins_of_ones_own_agent():
+    class Mine(krl.RandomAgent, abstract=True):
+        action_bins = "many"
+
+    with pytest.raises(ValueError, match=r"^action_bins must be a whole number"):
+        started(Mine)
+
+
+@pytest.mark.parametrize("metric", ["x", 3])
+def test_metrics_of_actions_that_are_none(metric):
+    with pytest.raises(ValueError, match=r"^action_metric"):
+        krl.KernelUCBVI(action_metric=metric)
+
+
+class Pushed32(krl.envs.CompiledEnv):
+    """Oil's dynamics with an action in single precision."""
+
+    def __init__(self):
+        dynamics = gym.make(OIL).unwrapped.dynamics
+        super().__init__(dynamics, observation_space=box(0.0, 1.0, dtype=np.float64), action_space=box(0.0, 1.0))
+
+
+@pytest.mark.parametrize("cls", [krl.KernelUCBVI, krl.RandomAgent, krl.AdaptiveQL])
+def test_single_precision_is_the_same_compiled(cls):
+    one, other = cls(horizon=5), cls(horizon=5)
+    a, b = (
+        agent.fit(gym.wrappers.TimeLimit(Pushed32(), 5), 40, seed=0, driver=driver, progress=False).returns
+        for agent, driver in ((one, "compiled"), (other, "python"))
+    )
+    assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("make", [krl.RandomAgent, krl.AdaptiveQL, lambda: krl.KernelUCBVI(action_bins=5)])
+def test_our_own_checks(make):
+    krl.testing.check_agent(make, env=gym.make(OIL))
+
+
+@pytest.mark.parametrize("env", [OIL, "Pendulum-v1"])
+def test_our_own_checks_of_environments(env):
+    krl.testing.check_environment(env)
+
+
 def test_whole_numbers_in_a_box():
     with pytest.raises(TypeError, match=r"^action_space must be a Box of floats"):
         started(action_space=gym.spaces.Box(0, 3, (1,), np.int64))

@@ -103,6 +103,25 @@ def test_an_episode_that_is_half_done_goes_on(tmp_path):
         assert one.settings_used()["reward_range"] == (-0.1, 0.1)
 
 
+class Cancels(Idle):
+    """The first episode costs 10, the second 1, which it then pays back."""
+
+    episode = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episode, self.rewards = self.episode + 1, [-10.0, 0.0] if self.episode == 0 else [-1.0, 1.0]
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        return np.array([0.5]), self.rewards.pop(0), False, False, {}
+
+
+def test_rewards_that_cancel_are_not_free():
+    agent = krl.UCBVI(bins=2)
+    agent.fit(gym.wrappers.TimeLimit(Cancels(), 2), 2, seed=0, progress=False)
+    assert agent.settings_used()["reward_range"] == (-10.0, 1.0)
+
+
 def test_parts_of_a_fit_agree():
     whole, parts = krl.UCBVI(bins=6), krl.UCBVI(bins=6)
     returns = whole.fit(idle(), 60, seed=3, progress=False).returns

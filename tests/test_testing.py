@@ -75,7 +75,14 @@ def counting(env, given):
 
 MISTAKES = {
     "dict space": (Odd(observation_space=gym.spaces.Dict({})), "observation_space must be a Box or a Discrete"),
-    "box of actions": (Odd(action_space=SPACE), "action_space must be gymnasium's Discrete, .* wrapper"),
+    "two kinds of actions": (
+        Odd(action_space=gym.spaces.MultiDiscrete([2, 2])),
+        "action_space must be gymnasium's Discrete or a Box, .* wrapper",
+    ),
+    "unbounded actions": (
+        Odd(action_space=gym.spaces.Box(-np.inf, np.inf, (1,))),
+        "action_space: axis 0 reaches from -inf",
+    ),
     "state outside": (Odd(given=put(0, np.array([1.5]))), "the state of step 0 must lie in observation_space.*clip"),
     "nan state": (Odd(given=put(0, np.array([math.nan]))), "the state of step 0 must be finite"),
     "start outside": (Odd(given_by_reset=put(0, np.array([-1.0]))), "the state of reset must lie in observation_space"),
@@ -317,7 +324,7 @@ CARELESS = {
     DrawsInEachCall: ("fit in parts", "fit in parts and fit in one call: the returns differ"),
     KnowsTheDriver: ("drivers", "the two drivers: the returns differ"),
     ForgetsItsStream: ("pickling", "pickled in between has other returns"),
-    ActsAnyhow: ("history and read-outs", "act must give an int of Discrete.4., got .99"),
+    ActsAnyhow: ("history and read-outs", "act must give an action of Discrete.4., of type int, got .99"),
     ActsFromZero: ("first action", "actions that begin at another number: act at step"),
     ChoosesZero: ("driving by hand", "driving by hand and fit: the returns differ"),
     HasNoValues: ("history and read-outs", "values must be numbers, got"),
@@ -339,7 +346,7 @@ def test_mistakes_of_agents_are_found(cls):
 
 
 def test_check_agent_names_the_check():
-    with pytest.raises(AssertionError, match=r"^history and read-outs: act must give an int"):
+    with pytest.raises(AssertionError, match=r"^history and read-outs: act must give an action"):
         krl.testing.check_agent(ActsAnyhow)
 
 

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.action_net import RELATED
 from kernelrl.agents.spaces import Spaces
 from kernelrl.arguments import is_auto, positive
 from kernelrl.geometry.kernels import Gaussian, resolve_kernel
@@ -45,7 +46,7 @@ class ActionKernel:
 
     def __init__(self, bandwidth: Any, metric: Any, kernel: Any) -> None:
         """Reject arguments that do not fit together."""
-        self.metric = metric if metric is None or is_auto(metric) else resolve_metric(metric)
+        self.metric = metric if metric is None or is_auto(metric) else resolve_metric(metric, "action_metric")
         auto = bandwidth is None or is_auto(bandwidth)
         self.bandwidth = bandwidth if auto else positive("action_bandwidth", bandwidth, least=1e-100, most=1e100)
         self.is_product = isinstance(resolve_kernel(kernel), Gaussian)
@@ -80,11 +81,16 @@ class ActionKernel:
     def distances(self, spaces: Spaces) -> Floats:
         """(A, A) ρ_A."""
         A = spaces.actions
+        if A > RELATED:
+            raise ValueError(
+                f"action_bins: weights between {A:,} actions are too large a matrix; give fewer, at most "
+                f"{RELATED:,} actions in all, or action_bandwidth=None, which relates none"
+            )
         points = np.arange(float(A))[:, None] if spaces.net is None else spaces.net.points
         low, high = points.min(axis=0), points.max(axis=0)
         if self.metric is None or is_auto(self.metric):
             unit = (points - low) / np.where(high > low, high - low, 1.0)
-            found: Floats = np.sqrt(((unit[:, None] - unit) ** 2).sum(axis=2))
+            found: Floats = np.sqrt(sum(np.subtract.outer(axis, axis) ** 2 for axis in unit.T))
             return found
         pairs = np.stack([np.repeat(points, A, axis=0), np.tile(points, (A, 1))])
         log = Log(pairs, np.zeros((3, A * A), np.int64), np.zeros(A * A), np.array([A * A]))

@@ -18,11 +18,13 @@ import numpy.typing as npt
 
 from kernelrl.arguments import as_whole, is_auto
 
-__all__ = ["LIMIT", "ActionNet", "check_bins"]
+__all__ = ["LIMIT", "RELATED", "ActionNet", "check_bins"]
 
 Floats = npt.NDArray[np.float64]
 MOST, FEWEST, ALL_STEPS = 63, 9, 1000  # "auto": as many actions as steps in ALL_STEPS, at most MOST, at least FEWEST
 LIMIT = 100_000  # actions
+RELATED = 3000  # actions of an automatic net at most: weights between them are a matrix
+FARTHEST = 1e290
 SLACK = 1e-6  # of the width, by which an action may lie outside the box: rounding to float32
 
 
@@ -44,7 +46,8 @@ def automatic_bins(axes: int, horizon: int) -> int:
     """An odd number for each axis, so that the middle is among them. A plan's cost grows with actions and steps."""
     actions = min(MOST, max(FEWEST, ALL_STEPS // horizon))
     n = int(actions ** (1.0 / axes) + 1e-9)
-    return max(3, n - 1 + n % 2)
+    n = max(3, n - 1 + n % 2)
+    return n if n**axes <= RELATED else 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +74,7 @@ class ActionNet:
         low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
         if space.dtype.kind != "f" or not low.size:
             raise TypeError(f"action_space must be a Box of floats, or Discrete, got {space}")
-        bad = ~(np.isfinite(low) & np.isfinite(high) & (low <= high))
+        bad = ~((abs(low) <= FARTHEST) & (abs(high) <= FARTHEST) & (low <= high))
         if bad.any():
             j = int(np.argmax(bad))
             raise ValueError(
@@ -79,20 +82,28 @@ class ActionNet:
                 "wrap the environment in gymnasium.wrappers.TransformAction(env, lambda action: action, "
                 "gymnasium.spaces.Box(lowest, highest))"
             )
-        if callable(bins):
-            bins = bins(low.size)
-        elif is_auto(bins):
-            bins = automatic_bins(max(1, int((high > low).sum())), horizon)
+        chosen = callable(bins) or is_auto(check_bins(bins))
+        if chosen:
+            axes = max(1, int((high > low).sum()))
+            bins = bins(low.size) if callable(bins) else automatic_bins(axes, horizon)
+        bins = check_bins(bins)
         each = bins if isinstance(bins, tuple) else (bins,) * low.size
         if len(each) != low.size:
             raise ValueError(f"action_bins: {len(each)} numbers were given for {low.size} axes of actions: {bins}")
         each = tuple(n if high[j] > low[j] else 1 for j, n in enumerate(each))
         if math.prod(each) > LIMIT:
+            what = "action_space: with so many axes" if chosen else "action_bins:"
+            remedy = "wrap the environment so that it has fewer axes of actions" if chosen else "give fewer"
             raise ValueError(
-                f"action_bins: {' × '.join(map(str, each))} are {math.prod(each):,} actions, more than {LIMIT:,}; give "
-                "fewer"
+                f"{what} {' × '.join(map(str, each))} are {math.prod(each):,} actions, more than {LIMIT:,}; {remedy}"
             )
-        return cls(low, high, tuple(space.shape), space.dtype.name, each)
+        net = cls(low, high, tuple(space.shape), space.dtype.name, each)
+        if space.dtype.name not in ("float16", "float32", "float64") or len(np.unique(net.points, axis=0)) < net.size:
+            raise ValueError(
+                f"action_space: {space} has fewer than {' × '.join(map(str, each))} different actions of its type; "
+                "give fewer action_bins, or rescale it with gymnasium.wrappers.RescaleAction"
+            )
+        return net
 
     @property
     def size(self) -> int:
@@ -101,14 +112,16 @@ class ActionNet:
 
     @cached_property
     def points(self) -> Floats:
-        """(A, d_A) the actions, the last axis fastest."""
-        axes = [np.linspace(a, b, n) if n > 1 else [a] for a, b, n in zip(self.low, self.high, self.bins, strict=True)]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        """(A, d_A) the actions, rounded to the Box's type, the last axis fastest."""
+        points: Floats = self._actions.reshape(self.size, -1).astype(np.float64)
+        return points
 
     @cached_property
     def _actions(self) -> Any:
         """(A, …) the actions as the environment takes them."""
-        points = np.clip(self.points.astype(self.dtype), self.low.astype(self.dtype), self.high.astype(self.dtype))
+        axes = [np.linspace(a, b, n) if n > 1 else [a] for a, b, n in zip(self.low, self.high, self.bins, strict=True)]
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        points = np.clip(points.astype(self.dtype), self.low.astype(self.dtype), self.high.astype(self.dtype))
         return points.reshape(-1, *self.shape)
 
     def action(self, number: int) -> Any:

@@ -239,7 +239,7 @@ class Agent:
     def _bins(self) -> Any:
         """`action_bins`, or how many there were where the agent comes from a file."""
         net = self.stored.get("action_net")
-        return self.action_bins if net is None else tuple(net["bins"])
+        return self.action_bins if net is None else tuple(max(2, n) for n in net["bins"])
 
     def get_ready(self, env: gym.Env[Any, Any], seed: int | None = None) -> None:
         """Start for `env`, or check that `env` and `seed` are those the agent was started with."""

@@ -12,11 +12,11 @@ visits, including this one, and with the learning rate α = (H+1)/(H+n)
     Q ← (1-α)·Q + α·[r + V_{h+1}(y) + B_h(n)],   V_h(x) = min(cap_h, max_a Q_h(x, a)),   V_H = 0
     if n ≥ (1/radius)² = 4^k:  the ball splits; its children take over Q and n
 
+so the first ball splits on its first visit. The ball is updated before it splits.
+
 In the joint box the maximum is over all balls that contain x with some action, and the action that is played is the
 centre of the best of them. It is one of a net (`kernelrl.agents.action_net`) that has the centres of all balls up to
 the depth `finest`, beyond which balls do not split.
-
-so the first ball splits on its first visit. The ball is updated before it splits.
 
 The ball of a state is found by the binary digits of its position in the box: digit k of each coordinate says in which
 half of a ball of depth k it lies. A ball includes its lower faces, and the last ball of an axis also its upper face.

@@ -37,7 +37,7 @@ class CompiledEnv(gym.Env[Any, Any]):
             Numbers of fields declared as `float` become floats.
         observation_space: a Box of shape (d,) and dtype float64, or a Discrete space, whose states are state[0].
         action_space: Discrete, whose actions the dynamics count from 0, wherever it starts; or a bounded Box of shape
-            (1,), whose number they take as a float. Agents support only Discrete actions so far.
+            (1,), whose number they take as a float.
 
     If a subclass overrides `reset` or `step`, its methods are used, so it runs in Python only.
     """

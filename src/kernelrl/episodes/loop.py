@@ -89,7 +89,7 @@ def run_episodes(
         values[k] = read_values(model, x, 0)
         total = 0.0
         steps = 0
-        ended = False
+        free = True  # no reward but 0, and no termination
         ahead = NOT_YET
         for h in range(horizon):
             a = int(next_action(model, x, h, ahead))  # a float if Python called compiled code
@@ -103,7 +103,7 @@ def run_episodes(
                 beyond[HIGHEST] = max(beyond[HIGHEST], reward)
             total += reward
             steps += 1
-            ended = terminated
+            free = free and reward == 0.0 and not terminated
             over = terminated or truncated or steps == horizon
             ahead = turn(model, x, a, reward, y, h, terminated, over)
             if over:
@@ -112,8 +112,7 @@ def run_episodes(
                 x[j] = y[j]
         returns[k] = total
         lengths[k] = steps
-        free = total == 0.0 and steps == limits[WHOLE] and not ended  # no reward is above 0, so each of them is 0
-        if limits[HOPED_FOR] > 0.0 and free:
+        if limits[HOPED_FOR] > 0.0 and free and steps == limits[WHOLE]:
             beyond[LOWEST] = min(beyond[LOWEST], 0.0)
             beyond[HIGHEST] = max(beyond[HIGHEST], limits[HOPED_FOR])
         if beyond[LOWEST] <= beyond[HIGHEST]:

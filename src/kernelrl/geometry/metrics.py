@@ -343,8 +343,8 @@ def require_compiled(argument: str, function: Any, form: str) -> None:
     raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
 
 
-def resolve_metric(metric: Any) -> Any:
-    """A metric object from a name, an object or a compiled function of two states.
+def resolve_metric(metric: Any, argument: str = "metric") -> Any:
+    """A metric object from a name, an object or a compiled function of two states; errors name the argument.
 
     An object of a user's own class is a `Metric`, or has what one has: `space`, `check` and `bounded`.
     """
@@ -354,7 +354,11 @@ def resolve_metric(metric: Any) -> Any:
         if metric in METRICS:
             return METRICS[metric]
         raise ValueError(
-            f"metric: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
+            f"{argument}: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
             "krl.metrics.Folded, krl.metrics.Custom or a subclass of krl.metrics.Metric"
+        )
+    if not callable(metric):
+        raise ValueError(
+            f"{argument} must be the name of a metric, an object of krl.metrics or a function, got {metric!r}"
         )
     return Custom(metric)

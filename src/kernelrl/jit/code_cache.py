@@ -40,7 +40,7 @@ try:
 except ImportError:  # not on Windows; renaming alone keeps each entry whole
     fcntl = None
 
-__all__ = ["CodeCache", "adopt", "cache_of"]
+__all__ = ["CodeCache", "adopt", "cache_of", "keep_code"]
 
 BEGINNING = b"kernelrl machine code 2\n"
 SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "DEBUGINFO_DEFAULT")  # of numba
@@ -88,7 +88,8 @@ def locked(folder):
 def claim(path):
     """Claim the right to compile an entry: wait while another process compiles it, at most WAIT seconds.
 
-    Returns a file that is locked until it is closed or this process ends; None where there are no locks.
+    Returns a file that is locked until it is closed or this process ends; None where there are no locks. The entry may
+    be there afterwards.
     """
     if fcntl is None:
         return None
@@ -102,6 +103,8 @@ def claim(path):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
+                if path.exists():
+                    break
                 time.sleep(POLL)
     return file
 
@@ -308,4 +311,17 @@ def adopt(dispatchers, folder):
     """Move users' functions with `cache=True` to this cache: numba's own would miss changes in other files."""
     for dispatcher in dispatchers:
         if isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
-            dispatcher._cache = CodeCache(dispatcher.py_func, dispatcher.targetoptions, folder)
+            keep_code(dispatcher, CodeCache(dispatcher.py_func, dispatcher.targetoptions, folder))
+
+
+def keep_code(dispatcher, cache):
+    """Give a compiled function a cache, which learns when compiling has ended, also by an error."""
+    dispatcher._cache, compile_it = cache, dispatcher.compile
+
+    def compile_and_release(signature):
+        try:
+            return compile_it(signature)
+        finally:
+            cache.release()
+
+    dispatcher.compile = compile_and_release

@@ -29,7 +29,7 @@ import numpy as np
 from numba.extending import overload
 
 from kernelrl.jit import code_key
-from kernelrl.jit.code_cache import CodeCache, adopt
+from kernelrl.jit.code_cache import CodeCache, adopt, keep_code
 from kernelrl.jit.handles import class_of
 from kernelrl.jit.inner_code import EntryCompiler, InnerCompiler
 
@@ -104,19 +104,6 @@ def compiled(function=None, *, fastmath=False, cache=True, inner=False, inline=F
     dispatcher.get_call_template = lambda *arguments: for_callers().get_call_template(*arguments)
     dispatcher.get_overload = lambda signature: for_callers().get_overload(signature)
     return dispatcher
-
-
-def keep_code(dispatcher, cache):
-    """Give a compiled function a cache, which learns when compiling has ended, also by an error."""
-    dispatcher._cache, compile_it = cache, dispatcher.compile
-
-    def compile_and_release(signature):
-        try:
-            return compile_it(signature)
-        finally:
-            cache.release()
-
-    dispatcher.compile = compile_and_release
 
 
 inner = functools.partial(compiled, inner=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 
+import gymnasium as gym
 import numpy as np
 
 from kernelrl.envs.making import make_environment
@@ -79,11 +80,11 @@ def check_history_and_read_outs(make_agent: Make, env: Env) -> None:
             "check the agent in another environment, env=…"
         )
     states = some_states(env)
-    A: int = space.n  # type: ignore[attr-defined]
+    A, action_kind = agent.spaces.actions, np.ndarray if isinstance(space, gym.spaces.Box) else int
     for (name, h), found in read(agent, states, range(H)).items():
         if name == "act":
-            if not all(isinstance(a, int) and space.contains(a) for a in found):
-                wrong(f"act must give an int of {space}, got {found} at step {h}")
+            if not all(isinstance(a, action_kind) and space.contains(a) for a in found):
+                wrong(f"act must give an action of {space}, of type {action_kind.__name__}, got {found} at step {h}")
             continue
         shape = (len(states),) if name == "values" else (len(states), A)
         if found.shape != shape or found.dtype != np.float64:
@@ -179,8 +180,9 @@ def check_driving_by_hand(make_agent: Make, env: Env) -> None:
         returns.append(0.0)
         for h in range(H):
             a = twin.choose(x, h)
-            if not (isinstance(a, int) and env.action_space.contains(a)):
-                wrong(f"choose must give an int of {env.action_space}, got {a!r}")
+            kind = np.ndarray if isinstance(env.action_space, gym.spaces.Box) else int
+            if not (isinstance(a, kind) and env.action_space.contains(a)):
+                wrong(f"choose must give an action of {env.action_space}, of type {kind.__name__}, got {a!r}")
             y, r, terminated, truncated, _ = env.step(a)
             twin.observe(x, a, float(r), y, h, terminated=bool(terminated))
             returns[k] += float(r)
@@ -257,7 +259,9 @@ def check_failing_environment(make_agent: Make, env: Env) -> None:
 
 
 def check_first_action(make_agent: Make, env: Env) -> None:
-    """Actions that are numbered from another start give the same run."""
+    """Discrete actions that are numbered from another start give the same run."""
+    if isinstance(env.action_space, gym.spaces.Box):
+        return
     agent, history = reference(make_agent, env)
     twin, shifted = make_agent(), Shifted(env)
     check_same(history, twin.fit(shifted, EPISODES, seed=SEED, progress=False), "actions that begin at another number")

@@ -15,11 +15,13 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
+from kernelrl.agents.action_net import ActionNet
 from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.making import make_environment
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, time_limit
 from kernelrl.episodes.loop import run_compiled
+from kernelrl.episodes.on_net import on_net
 from kernelrl.episodes.scripted import Script, play_compiled
 from kernelrl.jit.code_cache import why_not_kept
 from kernelrl.jit.compile import name_of
@@ -71,7 +73,8 @@ def check_environment(
         )
     space: Any = env.action_space
     size = episodes, compiled_horizon(env, known)
-    actions = np.random.default_rng(seed).integers(int(space.n), size=size)
+    number = int(space.n) if isinstance(space, gym.spaces.Discrete) else net_of(space).size
+    actions = np.random.default_rng(seed).integers(number, size=size)
     seeds = [int(episode_seed(seed, k)) for k in range(episodes)]
     first = [play(env, number, row) for number, row in zip(seeds, actions, strict=True)]
     for k in reversed(range(episodes)):
@@ -83,7 +86,8 @@ def check_environment(
             )
     dynamics = compiled_dynamics(env)
     if dynamics is not None:
-        check_compiled(env, dynamics, seeds, actions, first, seed)
+        net = net_of(space) if isinstance(space, gym.spaces.Box) else None
+        check_compiled(env, on_net(dynamics, net), seeds, actions, first, seed)
 
 
 def wrong(message: str) -> NoReturn:
@@ -102,8 +106,13 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
     space, actions = env.observation_space, env.action_space
     if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
         wrong(f"observation_space must be a Box or a Discrete space, got {space}; flatten others with a wrapper")
-    if not isinstance(actions, gym.spaces.Discrete):
-        wrong(f"action_space must be gymnasium's Discrete, got {actions}; discretise others with a wrapper")
+    if isinstance(actions, gym.spaces.Box):
+        try:
+            net_of(actions)
+        except (TypeError, ValueError) as error:
+            wrong(str(error))
+    elif not isinstance(actions, gym.spaces.Discrete):
+        wrong(f"action_space must be gymnasium's Discrete or a Box, got {actions}; discretise others with a wrapper")
     if isinstance(space, gym.spaces.Box) and (space.low.size == 0 or not (space.low <= space.high).all()):
         wrong(f"observation_space must have at least one axis and low ≤ high on each, got {space}")
 
@@ -111,9 +120,18 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
 # ---------------------------------------------------------------------------------------------- as Gymnasium has it
 
 
+def net_of(space: gym.spaces.Box) -> ActionNet:
+    """The continuous actions with which an environment is checked."""
+    return ActionNet.of(space, 3 if space.low.size < 5 else 2, 1)
+
+
+def action_of(space: Any, number: Any) -> Any:
+    """The action with that number, counted from 0."""
+    return net_of(space).action(int(number)) if isinstance(space, gym.spaces.Box) else int(number) + int(space.start)
+
+
 def play(env: gym.Env[Any, Any], seed: int, actions: Any) -> Episode:
     """Play one episode with `actions` (H,), counted from 0, and check everything that the environment returns."""
-    start: Any = env.action_space
     given = env.reset(seed=seed)
     if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], dict)):
         wrong(f"reset must return (observation, info), got {given!r:.80}")
@@ -121,7 +139,7 @@ def play(env: gym.Env[Any, Any], seed: int, actions: Any) -> Episode:
     states = [checked_state(env, given[0], "reset")]
     terminated = truncated = False
     for h, action in enumerate(actions):
-        returned = env.step(int(action) + int(start.start))
+        returned = env.step(action_of(env.action_space, action))
         if not (isinstance(returned, tuple) and len(returned) == 5):
             wrong(f"step must return (observation, reward, terminated, truncated, info), got {returned!r:.80}")
         observation, reward, terminated, truncated, _ = returned
@@ -228,7 +246,7 @@ def check_copies(env: gym.Env[Any, Any], seeds: list[int], actions: Any, first: 
     for h in range(actions.shape[1]):
         for k, world in enumerate(copies):
             if h < len(first[k].rewards):
-                world.step(int(actions[k, h]) + int(world.action_space.start))  # type: ignore[union-attr]
+                world.step(action_of(world.action_space, actions[k, h]))
                 if not np.array_equal(world.state, first[k].states[h + 1]):
                     wrong(
                         f"two copies of the environment, played in turns, influence each other: at step {h} a state is "

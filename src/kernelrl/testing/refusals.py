@@ -37,8 +37,7 @@ def check_refusals(make_agent: Make, env: Env) -> None:
 
 def refuse_states(agent: Agent, env: Env, x: Any) -> None:
     """States of another shape, not numbers, or outside the box."""
-    space: Any = env.action_space
-    a = int(space.start)
+    a = agent.spaces.action(0)
     bad: list[Any] = [np.full(np.shape(x), math.nan), np.zeros((2, 3, 4)), None, "x"]
     if isinstance(env.observation_space, gym.spaces.Box) and env.observation_space.is_bounded():
         bad.append(np.asarray(env.observation_space.high, np.float64) + 1.0)
@@ -53,13 +52,16 @@ def refuse_states(agent: Agent, env: Env, x: Any) -> None:
 def refuse_the_rest(agent: Agent, env: Env, x: Any) -> None:
     """Steps, actions, rewards, numbers of episodes, another seed."""
     space: Any = env.action_space
-    a = int(space.start)
+    a = agent.spaces.action(0)
+    others: tuple[Any, ...] = (None, "x", np.full(np.shape(a), math.nan), np.zeros((2, 3, 4)))
+    if isinstance(space, gym.spaces.Discrete):
+        others = a - 1, a + int(space.n), 0.5, None
     for step in (-1, horizon_of(agent, env), 0.5, None):
         refused(BAD, agent.choose, x, step)
         refused(BAD, agent.act, x, step)
         refused(BAD, agent.values, [x], step)
         refused(BAD, agent.observe, x, a, 0.0, x, step)
-    for action in (a - 1, a + int(space.n), 0.5, None):
+    for action in others:
         refused(BAD, agent.observe, x, action, 0.0, x, 0)
     for reward in BAD_REWARDS:
         refused(BAD, agent.observe, x, a, reward, x, 0)
