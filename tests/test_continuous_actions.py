@@ -197,7 +197,7 @@ def test_bins_of_ones_own_agent():
 
 @pytest.mark.parametrize("metric", ["x", 3])
 def test_metrics_of_actions_that_are_none(metric):
-    with pytest.raises(ValueError, match=r"^action_metric"):
+    with pytest.raises((TypeError, ValueError), match=r"^action_metric: "):
         krl.KernelUCBVI(action_metric=metric)
 
 

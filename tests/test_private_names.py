@@ -16,7 +16,6 @@ EXCEPTIONS = {
     ("jit/code_cache.py", "_reduce"): "what numba keeps of compiled code, and",
     ("jit/code_cache.py", "_rebuild"): "how it is made code again",
     ("jit/code_cache.py", "_cache"): "where numba looks for kept code,",
-    ("jit/compile.py", "_cache"): "the same",
     ("jit/code_cache.py", "_final_module"): "the only object of numba that lists what machine code calls",
     ("jit/handles.py", "_code"): "the number by which numba tells types apart, where hashes take longer",
     ("jit/handles.py", "_numba_type_"): "where numba looks for the type of an object",

@@ -46,7 +46,10 @@ class ActionKernel:
 
     def __init__(self, bandwidth: Any, metric: Any, kernel: Any) -> None:
         """Reject arguments that do not fit together."""
-        self.metric = metric if metric is None or is_auto(metric) else resolve_metric(metric, "action_metric")
+        try:
+            self.metric = metric if metric is None or is_auto(metric) else resolve_metric(metric, "action_metric")
+        except TypeError as error:
+            raise TypeError(f"action_metric: {error}") from error
         auto = bandwidth is None or is_auto(bandwidth)
         self.bandwidth = bandwidth if auto else positive("action_bandwidth", bandwidth, least=1e-100, most=1e100)
         self.is_product = isinstance(resolve_kernel(kernel), Gaussian)

@@ -357,8 +357,4 @@ def resolve_metric(metric: Any, argument: str = "metric") -> Any:
             f"{argument}: {metric!r} is not known; use one of {', '.join(METRICS)}, krl.metrics.Lp, "
             "krl.metrics.Folded, krl.metrics.Custom or a subclass of krl.metrics.Metric"
         )
-    if not callable(metric):
-        raise ValueError(
-            f"{argument} must be the name of a metric, an object of krl.metrics or a function, got {metric!r}"
-        )
     return Custom(metric)
