@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from pairs import KERNELS, LIPSCHITZ, Pair, compare, hyper_parameters, some_states
+from pairs import KERNELS, LIPSCHITZ, Pair, hyper_parameters, some_states
 from problems import logs, random_log, states_for
 
 MERGES = (None, 0.0, 0.0613, 0.1871)
@@ -98,7 +98,3 @@ def test_narrow_weights_relate_nothing(greedy):
         pair.play(states, np.random.default_rng(0))
     for h in range(3):
         assert_allclose(one.agent.q_values(states, h), other.agent.q_values(states, h), rtol=1e-13)
-
-
-def test_one_action():
-    compare(False, merge=0.0613, related=None, transitions=40)

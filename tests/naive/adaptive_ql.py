@@ -30,6 +30,8 @@ class Ball:
 class NaiveAdaptiveQL:
     """States are points of the box [low, high]."""
 
+    finest = np.inf  # balls of the radius 2^-finest do not split
+
     def __init__(self, H, A, optimism, low, high, nothing=0.0):
         self.nothing = nothing
         self.H, self.A, self.optimism = H, A, optimism
@@ -39,9 +41,16 @@ class NaiveAdaptiveQL:
     def begin_episode(self) -> None:
         pass
 
+    def tree(self, h, a) -> tuple[int, int]:
+        """Which partition a pair of step and action has."""
+        return h, a
+
+    def point(self, x, a) -> np.ndarray:
+        """Where a pair of state and action lies in it."""
+        return (np.asarray(x) - self.low) * self.inverse
+
     def ball(self, x, h, a) -> Ball:
-        u = (np.asarray(x) - self.low) * self.inverse
-        (ball,) = [ball for ball in self.balls[h, a] if ball.holds(u)]
+        (ball,) = [ball for ball in self.balls[self.tree(h, a)] if ball.holds(self.point(x, a))]
         return ball
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
@@ -50,9 +59,9 @@ class NaiveAdaptiveQL:
         ball.n += 1
         alpha = (self.H + 1) / (self.H + ball.n)
         ball.q = (1 - alpha) * ball.q + alpha * (G + self.optimism.bonus_at(h, ball.n))
-        if ball.n >= (1 / ball.side) ** 2:
-            self.balls[h, a].remove(ball)
-            self.balls[h, a] += ball.children()
+        if ball.n >= (1 / ball.side) ** 2 and ball.side > 2.0**-self.finest:
+            self.balls[self.tree(h, a)].remove(ball)
+            self.balls[self.tree(h, a)] += ball.children()
 
     def rescale(self, old, new) -> None:
         """The range of rewards has changed, from the units `old` to `new`."""
@@ -86,20 +95,11 @@ class NaiveJointAdaptiveQL(NaiveAdaptiveQL):
         corner = np.zeros(len(low) + actions.shape[1])
         self.balls = {(h, 0): [Ball(corner, 1.0, optimism.cap(h), 0)] for h in range(H)}
 
-    def ball(self, x, h, a) -> Ball:
-        u = np.concatenate([(np.asarray(x) - self.low) * self.inverse, self.actions[a]])
-        (ball,) = [ball for ball in self.balls[h, 0] if ball.holds(u)]
-        return ball
+    def tree(self, h, a) -> tuple[int, int]:
+        return h, 0
 
-    def observe(self, x, a, r, y, h, terminated=False) -> None:
-        G = r + (self.nothing * (self.H - h - 1) if terminated else self.value(y, h + 1))
-        ball = self.ball(x, h, a)
-        ball.n += 1
-        alpha = (self.H + 1) / (self.H + ball.n)
-        ball.q = (1 - alpha) * ball.q + alpha * (G + self.optimism.bonus_at(h, ball.n))
-        if ball.n >= (1 / ball.side) ** 2 and ball.side > 2.0**-self.finest:
-            self.balls[h, 0].remove(ball)
-            self.balls[h, 0] += ball.children()
+    def point(self, x, a) -> np.ndarray:
+        return np.concatenate([super().point(x, a), self.actions[a]])
 
     def relevant(self, x, h) -> list[Ball]:
         """The balls that contain the state with some action."""

@@ -89,10 +89,10 @@ class ActionKernel:
                 f"action_bins: weights between {A:,} actions are too large a matrix; give fewer, at most "
                 f"{RELATED:,} actions in all, or action_bandwidth=None, which relates none"
             )
-        points = np.arange(float(A))[:, None] if spaces.net is None else spaces.net.points
+        points = points_of(spaces)
         low, high = points.min(axis=0), points.max(axis=0)
         if self.metric is None or is_auto(self.metric):
-            unit = (points - low) / np.where(high > low, high - low, 1.0)
+            unit = in_unit_box(points)
             found: Floats = np.sqrt(sum(np.subtract.outer(axis, axis) ** 2 for axis in unit.T))
             return found
         pairs = np.stack([np.repeat(points, A, axis=0), np.tile(points, (A, 1))])
@@ -128,11 +128,20 @@ class ActionKernel:
         """(A, d_A) the actions in coordinates in which σ_A is as long as `sigma` is among states."""
         if not self.relates(spaces):
             return np.zeros((spaces.actions, 0))
-        points = np.arange(float(spaces.actions))[:, None] if spaces.net is None else spaces.net.points
-        width = np.ptp(points, axis=0)
-        unit = (points - points.min(axis=0)) / np.where(width > 0.0, width, 1.0)
-        places: Floats = unit * (sigma * self.unit(spaces) / self.sigma(spaces, chosen))
+        places: Floats = in_unit_box(points_of(spaces)) * (sigma * self.unit(spaces) / self.sigma(spaces, chosen))
         return places
+
+
+def points_of(spaces: Spaces) -> Floats:
+    """(A, d_A) the actions of the net, or the numbers of Discrete ones."""
+    return np.arange(float(spaces.actions))[:, None] if spaces.net is None else spaces.net.points
+
+
+def in_unit_box(points: Floats) -> Floats:
+    """The points (A, d_A) with each axis scaled to [0, 1]."""
+    width = np.ptp(points, axis=0)
+    unit: Floats = (points - points.min(axis=0)) / np.where(width > 0.0, width, 1.0)
+    return unit
 
 
 def narrowed(store: Any, start: float) -> float:

@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.arguments import as_whole, is_auto
+from kernelrl.agents.checks import as_array, as_whole, is_auto
 
 __all__ = ["LIMIT", "RELATED", "ActionNet", "check_bins"]
 
@@ -130,13 +130,7 @@ class ActionNet:
 
     def number(self, action: Any) -> int:
         """The number of the nearest action of the net, or an error if `action` is not one of the Box."""
-        try:
-            given = np.asarray(action, np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"action must be an array of numbers of shape {self.shape}, got {action!r}") from None
-        if given.shape != self.shape:
-            raise ValueError(f"action must have shape {self.shape}, got shape {given.shape}")
-        a, width = given.reshape(-1), self.high - self.low
+        a, width = as_array("action", action, self.shape).reshape(-1), self.high - self.low
         slack = SLACK * np.maximum(width, np.maximum(abs(self.low), abs(self.high)))
         if not ((a >= self.low - slack) & (a <= self.high + slack)).all():  # false for NaN, too
             raise ValueError(f"action must lie in the box from {self.low} to {self.high}, got {action!r}")

@@ -12,6 +12,7 @@ from kernelrl.arguments import as_whole, flag, is_auto, one_of, positive, whole_
 from kernelrl.envs.making import make_environment
 
 __all__ = [
+    "as_array",
     "as_environment",
     "as_whole",
     "check_lipschitz",
@@ -38,6 +39,17 @@ def as_environment(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
     if not isinstance(env, gym.Env):
         raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}")
     return env
+
+
+def as_array(name: str, given: Any, shape: tuple[int, ...]) -> Floats:
+    """Numbers of that shape as float64, or an error that names the argument."""
+    try:
+        found = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers of shape {shape}, got {given!r}") from None
+    if found.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got shape {found.shape}")
+    return found
 
 
 def check_lipschitz(lipschitz: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.action_net import ActionNet
-from kernelrl.agents.checks import as_whole, whole_number
+from kernelrl.agents.checks import as_array, as_whole, whole_number
 from kernelrl.episodes.loop import clip_into
 
 __all__ = ["Spaces"]
@@ -136,12 +136,7 @@ class Spaces:
 
     def check_state(self, name: str, state: npt.ArrayLike) -> Floats:
         """The state as float64 (d,), clipped by at most the rounding to float32."""
-        try:
-            x = np.asarray(state, np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be an array of numbers of shape {self.shape}, got {state!r}") from None
-        if x.shape != self.shape:
-            raise ValueError(f"{name} must have shape {self.shape}, got shape {x.shape}")
+        x = as_array(name, state, self.shape)
         if not self.discrete:
             inside = np.empty(self.low.size)
             if clip_into(x.reshape(-1), self.bounds, inside):
