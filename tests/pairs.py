@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import kernelrl as krl
 from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
+from naive.between_actions import Between
 from naive.bonuses import SimplifiedBonus
 from naive.deployed import NaiveDeployed
 from naive.estimates import Related, argmax_set, lipschitz_constants
@@ -96,6 +97,7 @@ class Pair:
         several: tuple[float, ...] = (),  # of `krl.schedules.Bandwidths`, in the place of `sigma`
         related: float | None = None,  # σ_A between actions, whose distance is that of their numbers
         continuous: bool = False,  # actions are those of a net, from -1 to 2
+        measured: bool = False,  # their distance is given as it is, and lipschitz holds for it
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -118,8 +120,8 @@ class Pair:
             "horizon": H,
             "reward_range": reward_range,
             "reading": reading,
-            "action_bandwidth": related if related is not None else "auto",
-            "action_metric": "euclidean" if related is not None and not continuous else "auto",
+            "action_bandwidth": None if related is None and measured else "auto" if related is None else related,
+            "action_metric": "euclidean" if measured or (related is not None and not continuous) else "auto",
             "action_bins": A if continuous else "auto",
             **others,
         }
@@ -140,13 +142,16 @@ class Pair:
                 self.naive = SeveralGreedyKernelUCBVI(H, A, each, L, stationary, nothing)
             else:
                 self.naive = SeveralKernelUCBVI(H, A, each, L, stationary, replan, nothing)
-        self.related = None
+        self.related, measured = None, measured or (related is not None and not continuous)
+        spacing = (3.0 if measured else 1.0) / max(1, A - 1) if continuous else 1.0
+        places = spacing * np.arange(A)[:, None]
+        if measured and L is not None and A > 1:
+            self.naive.between = Between(places, all_between=continuous)
         if related is not None:
-            rho = abs(np.subtract.outer(np.arange(A), np.arange(A))) / (max(1, A - 1) if continuous else 1.0)
-            self.related = Related.of(rho, related)
+            self.related = Related.of(abs(places - places.T), related)
             for one in self.naive.estimates if several else (self.naive, self.deployed):
                 one.kernel["related"] = self.related
-        if merge is not None or related is not None:
+        if merge is not None or related is not None or getattr(self.naive, "between", None) is not None:
             merge = merge or 0.0
             representatives, blend = NaiveRepresentatives(merge, metric[1], most or np.inf), reading == "blend"
             itself = () if greedy or L is None else ("q_values", "values")

@@ -315,6 +315,47 @@ def test_a_certificate_on_a_net():
     assert lower <= krl.envs.solve(net).start_value <= upper
 
 
+@pytest.mark.parametrize(("metric", "holds_for_all"), [("auto", False), ("euclidean", True)])
+def test_upper_bounds_of_all_actions(metric, holds_for_all):
+    """No noise and hardly any smoothing, so that estimates are exact: cones alone must bound what lies between."""
+    env = gym.make(OIL, form="quadratic", steepness=10.0)
+    agent = krl.KernelUCBVI(
+        bandwidth=1e-3, regularization=1e-9, bonus_scale=0.0, lipschitz=env.unwrapped.lipschitz(5), metric="euclidean",
+        representatives=0.0, reward_range=(0, 1), action_bins=4, action_bandwidth=None, action_metric=metric,
+    )  # fmt: skip
+    agent.fit(env, 100, seed=0, progress=False)
+    net, best = (krl.envs.solve(gym.make(OIL, form="quadratic", steepness=10.0, actions=n)) for n in (4, None))
+    found = float(agent.values([[0.5]], 0)[0])
+    assert found >= net.start_value - 1e-6
+    assert (found >= best.start_value - 1e-6) == holds_for_all
+    assert np.ptp(agent.q_values([[0.5]], 0)) <= env.unwrapped.lipschitz(5)[0] or not holds_for_all
+
+
+@pytest.mark.parametrize("cls", AGENTS)
+def test_upper_bounds_in_a_box_of_two_axes(cls, tmp_path):
+    """Branch and bound: V is above the best action of the net, by at most L_h·ε; both go into files."""
+    L = 0.7
+    options = {"bandwidth": 0.2, "lipschitz": L, "action_bins": (3, 2), "action_metric": "manhattan"}
+    agent = started(cls, action_space=box(shape=(2,)), reward_range=(0, 1), **options)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        agent.begin_episode()
+        x = rng.random(2)
+        for h in range(5):
+            y = rng.random(2)
+            agent.observe(x, agent.choose(x, h), rng.random(), y, h)
+            x = y
+        agent.end_episode()
+    agent.save(tmp_path / "a.krl")
+    states = rng.random((20, 2))
+    for one in (agent, krl.load(tmp_path / "a.krl")):
+        values, best = one.values(states, 3), one.q_values(states, 3).max(axis=1)
+        if cls is krl.KernelUCBVI:
+            assert (values >= np.minimum(2.0, best)).all() and (values <= best + L * 1.5 + 2e-3).all()
+            assert (values > best + 0.1).any()
+        assert np.array_equal(values, agent.values(states, 3))
+
+
 @pytest.mark.parametrize(
     ("space", "wrapper"),
     [

@@ -34,6 +34,7 @@ def test_any_log(greedy, data):
     if options["merge"] is not None and data.draw(st.booleans()):
         options["local"] = 0.3 * options["sigma"], 0.25, data.draw(st.sampled_from(["action", "state"]))
     options["continuous"] = data.draw(st.booleans())
+    options["measured"] = data.draw(st.booleans())
     sigma = data.draw(st.sampled_from(SIGMAS)) / (log.A if options["continuous"] else 1)
     pair = Pair(greedy, log, related=sigma, **options)
     pair.play(data.draw(states_for(log)), np.random.default_rng(0))
@@ -73,8 +74,22 @@ def test_plans(replan, stationary):
 @pooled_or_not
 @both
 def test_interpolation(greedy, stationary):
-    """Cones are those of the same action."""
+    """Cones reach from action to action."""
     related_log(greedy, lipschitz=LIPSCHITZ["tuple"], stationary=stationary)
+
+
+@pooled_or_not
+@both
+@pytest.mark.parametrize("related", [0.41, None])
+@pytest.mark.parametrize("lipschitz", [0.1, 0.9, LIPSCHITZ["tuple"]])
+def test_the_largest_value_of_an_interval(lipschitz, related, greedy, stationary):
+    """V_h is that of all actions between those of the net, also where weights relate none of them."""
+    related_log(greedy, related=related, lipschitz=lipschitz, stationary=stationary, continuous=True, measured=True)
+
+
+@both
+def test_without_a_distance_cones_are_those_of_the_same_action(greedy):
+    related_log(greedy, related=0.21, lipschitz=0.5, continuous=True)
 
 
 @pytest.mark.parametrize("lipschitz", [None, 0.5])

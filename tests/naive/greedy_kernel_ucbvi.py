@@ -19,6 +19,7 @@ class NaiveGreedyKernelUCBVI:
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.bonus_scale = beta, bonus_scale
         self.nothing = nothing
+        self.between = None  # a `Between` where L holds for actions, too
         self.by_step = False  # rewards depend on the step, though the data are pooled
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
@@ -29,7 +30,8 @@ class NaiveGreedyKernelUCBVI:
         pass
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
-        target = min(self.H - h, self.q_values([x], h)[0].max())  # from the data before this sample
+        q = self.q_values([x], h)[0]  # from the data before this sample
+        target = min(self.H - h, q.max() if self.between is None else self.between.highest(q, self.L[h]))
         self.visited[h].append(np.array(x, dtype=float))
         self.visited_targets[h].append(target)
         self.data.add(x, a, r, y, h, terminated)
@@ -56,6 +58,11 @@ class NaiveGreedyKernelUCBVI:
         return simplified_bonus(self.counts(states, h), self.H - h, self.bonus_scale)
 
     def q_values(self, states, h) -> np.ndarray:
+        """Q̃_h at the states themselves, (n, A), each action bounded by the others where L holds between them."""
+        q = self.targets(states, h)
+        return q if self.between is None else np.stack([self.between.spread(each, self.L[h]) for each in q])
+
+    def targets(self, states, h) -> np.ndarray:
         """Q̃_h at the states themselves, (n, A)."""
         pool = self.data.pool(h)
         V_next = next_values(pool, lambda states: self.values(states, h + 1))

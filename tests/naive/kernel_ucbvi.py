@@ -28,6 +28,7 @@ class NaiveKernelUCBVI:
         self.doubled_kernel = self.kernel  # in which counts are to double
         self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
         self.nothing = nothing
+        self.between = None  # a `Between` where L holds for actions, too
         self.by_step = False  # rewards depend on the step, though the data are pooled
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
         self.data = Data(H, stationary)
@@ -109,6 +110,9 @@ class NaiveKernelUCBVI:
             return self.targets(states, h)
         pool = self.pools[h]
         upper = self.sample_targets[h] + self.L[h] * distances(states, pool.x, self.kernel["rho"])  # (n, m)
+        if self.between is not None:
+            apart = self.L[h] * self.between.rho(self.between.points)  # (A, A)
+            return np.stack([(upper + apart[a, pool.a]).min(axis=1, initial=np.inf) for a in range(self.A)], axis=1)
         return np.stack(
             [np.where(pool.a == a, upper, np.inf).min(axis=1, initial=np.inf) for a in range(self.A)], axis=1
         )
@@ -117,4 +121,6 @@ class NaiveKernelUCBVI:
         """V_h, (n,)."""
         if h == self.H or len(states) == 0:
             return np.zeros(len(states))
-        return np.minimum(self.H - h, self.q_values(states, h).max(axis=1))
+        q = self.q_values(states, h)
+        best = q.max(axis=1) if self.between is None else [self.between.highest(each, self.L[h]) for each in q]
+        return np.minimum(self.H - h, best)

@@ -100,7 +100,7 @@ class SeveralGreedyKernelUCBVI(Several, NaiveGreedyKernelUCBVI):
     def current(self, h):
         return self.data.pool(h)
 
-    def q_values(self, states, h) -> np.ndarray:
+    def targets(self, states, h) -> np.ndarray:
         pool = self.data.pool(h)
         V_next = next_values(pool, lambda states: self.values(states, h + 1))
         V_next = np.where(pool.terminated, self.nothing * (self.H - h - 1), V_next)

@@ -28,8 +28,9 @@ import numpy.typing as npt
 from kernelrl.agents.action_net import RELATED
 from kernelrl.agents.spaces import Spaces
 from kernelrl.arguments import is_auto, positive
+from kernelrl.geometry.actions import Among, Apart, Interval, region_of
 from kernelrl.geometry.kernels import Gaussian, resolve_kernel
-from kernelrl.geometry.metrics import resolve_metric
+from kernelrl.geometry.metrics import Lp, resolve_metric
 from kernelrl.geometry.representatives import KNOWN
 from kernelrl.jit.rows import padded
 from kernelrl.stores.log import Log, steps_in
@@ -99,6 +100,26 @@ class ActionKernel:
         log = Log(pairs, np.zeros((3, A * A), np.int64), np.zeros(A * A), np.array([A * A]))
         squares: Floats = steps_in(log, self.metric.space(low, high))[0]
         return np.sqrt(squares).reshape(A, A)
+
+    def bounds_others(self, spaces: Spaces) -> bool:
+        """Whether Lipschitz constants hold for actions, too: only in a distance that is given."""
+        return not (self.metric is None or is_auto(self.metric)) and spaces.actions > 1
+
+    def between(self, spaces: Spaces) -> Any:
+        """How bounds of actions bound others where values are interpolated (`kernelrl.geometry.actions`).
+
+        In a box, all of its actions count where the distance is an Lp norm, else those of the net.
+        """
+        if not self.bounds_others(spaces):
+            return Apart()
+        distances = self.distances(spaces)
+        if spaces.net is None or not isinstance(self.metric, Lp):
+            return Among(distances)
+        points = spaces.net.points
+        scale = self.metric.inverse_scale(points.min(axis=0), points.max(axis=0))
+        axes = [np.unique(points[:, j]) * scale[j] for j in range(points.shape[1])]
+        wide = [axis for axis in axes if len(axis) > 1]
+        return Interval(distances) if len(wide) == 1 else region_of(distances, self.metric.p, wide)
 
     def unit(self, spaces: Spaces) -> float:
         """The length that counts as 1 for "auto"."""

@@ -39,6 +39,7 @@ from kernelrl.agents.spaces import Spaces
 from kernelrl.bonuses.interface import before_data, with_data_of
 from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
 from kernelrl.episodes import verbs
+from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import Lp, resolve_metric
 from kernelrl.geometry.representatives import CUT
@@ -232,7 +233,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
             by_state=smoothing.by_state, promises=bonus.promises,
             action_weights=self._actions.weights(spaces, self._chosen_for_actions(), bonus.needs_moments),
-            kernel=form, bonus=made,
+            between=Apart() if L is None else self._actions.between(spaces), kernel=form, bonus=made,
             units=self.rewards.units, space=space,
         )  # fmt: skip
 
@@ -255,7 +256,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
             self._automatic.horizon = spaces.horizon
         if self.stored:
             self._restore(low.size)
-        if isinstance(self._keeping, EverySample) and self._actions.relates(spaces):
+        between = self.lipschitz is not None and self._actions.bounds_others(spaces)
+        if isinstance(self._keeping, EverySample) and (between or self._actions.relates(spaces)):
             # Representatives that merge equal states only have the same values.
             self._keeping = AtRepresentatives(self.merged_plan, self.bonus_in_use.needs_moments)
         metric = self.smoothing(low.size).metric

@@ -20,7 +20,6 @@ from kernelrl.agents.kernel import KernelAgent
 from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs
 from kernelrl.episodes.verbs import (
     choose,
-    largest,
     pick_largest,
     read_values,
     rescaled,
@@ -28,7 +27,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
-from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
+from kernelrl.planning.greedy import best_of, learn, targets_at, value_at, with_units
 from kernelrl.planning.greedy_exact import GreedyExact, new_greedy_exact
 from kernelrl.planning.greedy_merged import GreedyMerged, new_greedy_merged
 from kernelrl.stores.interface import samples_in
@@ -69,7 +68,8 @@ def choose_greedy(model, state, h):
     q = model.scratch[Q, : model.settings.actions]
     place(model.settings, state, h, x)
     known = targets_at(model.plan, model.settings, model.store, x, h, q)
-    memo[BEST], memo[STEP] = largest(q), h if known else -1.0
+    memo[BEST] = best_of(model.settings, h, q)
+    memo[STEP] = h if known else -1.0
     memo[SEEN] = samples_in(model.store)
     for j in range(x.size):
         memo[STATE + j] = x[j]

@@ -22,7 +22,6 @@ from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_sh
 from kernelrl.episodes.verbs import (
     begin_episode,
     choose,
-    largest,
     pick_largest,
     read_q,
     read_values,
@@ -31,6 +30,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.jit.compile import in_both
 from kernelrl.jit.fields import Field, Rows
+from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.entries import new_incremental
 from kernelrl.planning.incremental import Incremental
 from kernelrl.planning.interface import (
@@ -114,9 +114,9 @@ def absorb_kernel(model, state, action, reward, next_state, h, terminated):
 
 @read_values.implement(KernelUCBVIModel)
 def read_values_kernel(model, state, h):
-    q = model.scratch[Q, : model.settings.actions]
+    settings, q = model.settings, model.scratch[Q, : model.settings.actions]
     read_q(model, state, h, q)
-    return min(np.float64(model.settings.horizon - h), largest(q))
+    return highest_of_all(settings.between, UPPER, settings.lipschitz[h], q, np.float64(settings.horizon - h))
 
 
 class KernelUCBVI(KernelAgent):

@@ -7,9 +7,19 @@ With V_h = R_h = H-h at first, at each visited state x of step h
     V_h(·)     ← min(V_h(·), Ṽ + L_h·ρ(·, x))                      `learn`: a cone, and the transition
 """
 
-from kernelrl.jit.compile import generic
+import numpy as np
 
-__all__ = ["learn", "targets_at", "value_at", "with_units"]
+from kernelrl.jit.compile import generic, inner
+from kernelrl.planning.between_actions import highest_of_all
+from kernelrl.planning.sides import UPPER
+
+__all__ = ["best_of", "learn", "targets_at", "value_at", "with_units"]
+
+
+@inner
+def best_of(settings, h, q):
+    """Ṽ from Q̃_h(x, ·) of the actions of the net."""
+    return highest_of_all(settings.between, UPPER, settings.lipschitz[h], q, np.float64(settings.horizon - h))
 
 
 @generic(required=True)

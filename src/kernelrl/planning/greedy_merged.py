@@ -28,7 +28,8 @@ from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.representatives import KNOWN, find, find_or_add, gather, list_of, lists_each, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
-from kernelrl.planning.greedy import learn, targets_at, value_at, with_units
+from kernelrl.planning.between_actions import spread_over_actions
+from kernelrl.planning.greedy import best_of, learn, targets_at, value_at, with_units
 from kernelrl.planning.interface import (
     bonuses_at,
     check_plan,
@@ -203,6 +204,7 @@ def representative_targets(values, settings, merged, u, h, q):
         q[a] = math.inf
         for j in range(M):
             q[a] = min(q[a], values.T[u * M + j, a] / C[j, a] + bonus_of(settings, merged, h, u, a, j))
+    spread_over_actions(settings.between, UPPER, settings.lipschitz[h], q)
 
 
 @inner
@@ -215,6 +217,7 @@ def read_targets(values, settings, merged, x, h, q):
     targets_elsewhere(values, settings, merged, x, h)
     for a in range(q.size):
         q[a] = one_of_all(UPPER, settings.bonus, h, sums[SUM_T], sums[SUM_C], sums[SUM_D:], 0, M, a)
+    spread_over_actions(settings.between, UPPER, settings.lipschitz[h], q)
     return u
 
 
@@ -296,9 +299,7 @@ def greedy_merged_learn(values, settings, store, x, action, reward, y, h, termin
     u = representative(values, settings, store, x)
     if not known:
         representative_targets(values, settings, store, u, h, q)
-        best = q[0]
-        for a in range(1, q.size):
-            best = max(best, q[a])
+        best = best_of(settings, h, q)
     lower(values, settings, store, u, h, best)
     v = representative(values, settings, store, y)
     alive = has_next(settings, h, terminated)

@@ -6,8 +6,9 @@ from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather
 from kernelrl.jit.compile import compiled, generic
 from kernelrl.jit.handles import hand_over, model_of
 from kernelrl.planning.backward import backward
+from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.interface import PLANS, Planned, q_at, renew
-from kernelrl.planning.sides import UPPER, highest
+from kernelrl.planning.sides import UPPER
 from kernelrl.planning.smoothed import Smoothed
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
@@ -93,7 +94,8 @@ def read_q(planned, side, states, h):
 def value_of(planned, side, u, q):
     """V_0 on that side at an embedded state; `q` (A,) is scratch."""
     q_at(planned.plan, planned.settings, planned.store, side, u, 0, q)
-    return highest(side, q, planned.settings.horizon)
+    settings = planned.settings
+    return highest_of_all(settings.between, side, settings.lipschitz[0], q, np.float64(settings.horizon))
 
 
 def read_value(planned, side, u):

@@ -6,6 +6,7 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
     T_h(u, a) = Σ_v w(u, v)·W_h(v, a)                                      smoothed
     Q̃_h(u, a) = T_h(u, a)/C(u, a) (± B_h(u, a))
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
+    V_h(x)    = max_a Q_h(x, a), clipped                                   of all actions (`planning/between_actions`)
 
 With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
 
@@ -28,6 +29,7 @@ from kernelrl.jit.compile import SUMS, inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows
 from kernelrl.jit.rows import COLUMNS
 from kernelrl.planning.backward import backward, find_targets, find_values, prepare
+from kernelrl.planning.between_actions import highest_of_all, spread_over_actions
 from kernelrl.planning.interface import (
     PLANS,
     bonuses_at,
@@ -278,7 +280,8 @@ def interpolated_values(plan, settings, merged, side, h):
                 for a in range(q.size):
                     if N[v, a] > 0.0:
                         q[a] = cone(side, q[a], Q[v, a], rise)
-        plan.V[h, u] = highest(side, q, np.float64(settings.horizon - h))
+        spread_over_actions(settings.between, side, L, q)
+        plan.V[h, u] = highest_of_all(settings.between, side, L, q, np.float64(settings.horizon - h))
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -351,6 +354,7 @@ def interpolated_q(plan, settings, merged, side, x, h, q):
         for a in range(q.size):
             if N[v, a] > 0.0:
                 q[a] = cone(side, q[a], Q[v, a], rise)
+    spread_over_actions(settings.between, side, L, q)
 
 
 @counts_at.implement(Smoothed)

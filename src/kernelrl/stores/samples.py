@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import inner
@@ -76,6 +77,7 @@ class Settings(NamedTuple):
     by_state: bool  # one bandwidth for all actions
     promises: bool  # with this bonus values are upper bounds with high probability
     action_weights: np.ndarray  # (kinds, A, columns) K_A, and what moments need; no kinds where actions are unrelated
+    between: Any  # how bounds of actions bound others, see `kernelrl.planning.between_actions`
     kernel: Any  # see `kernelrl.geometry.kernels`
     bonus: Any  # see `kernelrl.bonuses.interface`
     units: Units
@@ -84,7 +86,7 @@ class Settings(NamedTuple):
     @classmethod
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the type that compiled functions take. By default actions are unrelated."""
-        given = {"action_weights": np.zeros((0, 0, 0)), **given}
+        given = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), **given}
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
             **{
