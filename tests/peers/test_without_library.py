@@ -224,6 +224,21 @@ def test_files_that_name_code(stand_in, tmp_path):
     assert peers.load(tmp_path / "a.krl", trust=True).evaluate(ROOMS, 2).returns.size == 2
 
 
+def test_a_file_where_the_library_is_missing(stand_in, tmp_path, monkeypatch):
+    trained(episodes=1)[0].save(tmp_path / "a.krl")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, package=None: None)
+    with pytest.raises(ValueError, match=r"^sb3:PPO needs Stable-Baselines3, which is not installed"):
+        peers.load(tmp_path / "a.krl")
+
+
+def test_damaged_files(stand_in, tmp_path):
+    trained(episodes=1)[0].save(tmp_path / "a.krl")
+    content = (tmp_path / "a.krl").read_bytes()
+    (tmp_path / "a.krl").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=r"a\.krl is not a saved kernelrl agent, or it is damaged"):
+        peers.load(tmp_path / "a.krl")
+
+
 # -------------------------------------------------------------------------------------------- runs of an experiment
 
 

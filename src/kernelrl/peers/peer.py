@@ -6,7 +6,9 @@ parameters of the library's policy as plain arrays. Nothing in it is code.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,7 +75,8 @@ class Peer:
         """Make the library's object for the environment `world`, which was seen by `see`."""
         given = {"policy": options.OTHER_DEFAULTS["policy"], "device": options.OTHER_DEFAULTS["device"]}
         arguments = given | options.arguments(self._given)
-        with self.own_state.active():
+        # What it says when asked to be verbose is not the output of a command.
+        with self.own_state.active(), contextlib.redirect_stdout(sys.stderr):
             try:
                 self.model = self._class(env=world, seed=seed % 2**32, **arguments)
             except Exception as error:  # the library asserts, raises KeyError, …
@@ -175,6 +178,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Peer:
         name, given = archive.header.get("agent"), archive.header.get("hyper_parameters")
         if not isinstance(name, str) or not library.is_peer(name) or not isinstance(given, dict):
             raise Refused(f"holds an agent of class {name!r}, which is not one of Stable-Baselines3")
+    library.algorithm(name)  # says what to install; this is no fault of the file
+    with open_archive(path) as archive:
         for needed in options.imports("", given):
             if not trust:
                 raise Refused(
