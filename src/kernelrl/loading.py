@@ -14,6 +14,7 @@ from kernelrl.agents.classes import AGENTS
 from kernelrl.agents.restoring import restore
 from kernelrl.geometry import metrics
 from kernelrl.imports import import_module, imported
+from kernelrl.peers.library import is_peer
 
 __all__ = ["load"]
 
@@ -34,6 +35,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         name, stored = header["agent"], header["hyper_parameters"]
         if isinstance(name, str) and name in kernelrl.__all__:
             getattr(kernelrl, name)  # this imports the class
+        if is_peer(name):
+            raise Refused(f"holds {name}, an agent of Stable-Baselines3, which kernelrl.peers.load opens")
         if name not in AGENTS:
             raise Refused(
                 f"holds an agent of class {name!r}, which is not known here; import the module that defines it"

@@ -316,7 +316,7 @@ def test_the_catalogue_can_be_run(name, agents):
 def test_listing():
     everything = listing()
     assert set(everything) == {
-        "agents", "environments", "kernels", "metrics", "bonuses", "schedules", "lipschitz",
+        "agents", "peers", "environments", "kernels", "metrics", "bonuses", "schedules", "lipschitz",
     }  # fmt: skip
     assert {"KernelUCBVI", "GreedyKernelUCBVI", "RandomAgent"} <= set(everything["agents"])
     assert "kernelrl/TwinRooms-v0" in everything["environments"]

@@ -11,7 +11,7 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
 
     [[agents]]
     label = "greedy"
-    agent = "GreedyKernelUCBVI"    # a public name, or an import path "module:Class"
+    agent = "GreedyKernelUCBVI"    # a public name, an import path "module:Class", or "sb3:PPO" (see `kernelrl.peers`)
     monitor = true                 # optional: compare values with optimal ones (see `monitor`), where those are known
     bandwidth = 0.025              # hyper-parameters; objects are tables, None is "none" (see `kernelrl.agents.codec`)
 

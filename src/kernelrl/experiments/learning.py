@@ -6,13 +6,14 @@ continued from its checkpoint gives the same numbers as one that was not.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from kernelrl.agents.base import Agent
 from kernelrl.agents.files import write_json
 from kernelrl.envs.wrapping import compiled_dynamics
 from kernelrl.experiments.config import AgentEntry, Environment
-from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
+from kernelrl.experiments.objects import build_agent, build_environment, build_peer, configuration, optimal_values
 from kernelrl.experiments.store import (
     AGENT,
     FORMAT,
@@ -41,6 +42,9 @@ from kernelrl.experiments.store import (
     write_history,
 )
 from kernelrl.loading import load as load_agent
+from kernelrl.peers import library
+from kernelrl.peers.peer import Peer
+from kernelrl.peers.training import Training
 
 __all__ = ["Job", "compile_key", "learn", "snapshot_episodes", "warm"]
 
@@ -80,6 +84,9 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
     "finished" or, if `stopped` said so or Ctrl-C came, "stopped".
     """
     entry, environment = AgentEntry(**job.agent), Environment(**job.environment)
+    if library.is_peer(entry.agent):
+        yield from learn_peer(job, entry, environment, folder, stopped)
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the experiment was planned
         agent, history = resume(job, entry, folder)
@@ -110,10 +117,39 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
     yield {"kind": "finished" if agent.episodes >= job.episodes else "stopped"}
 
 
+def learn_peer(
+    job: Job, entry: AgentEntry, environment: Environment, folder: Path, stopped: Callable[[], bool]
+) -> Iterator[dict[str, Any]]:
+    """Like `learn`, for an agent of another library: only a whole run is stored.
+
+    The library cannot go on from a file as if it had not been stopped. So a run that was stopped, or that should have
+    more episodes, is run again from its start, and what is stored is always the result of a run without a break.
+    """
+    tidy(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer, history, env = build_peer(entry), empty_history(), build_environment(environment)
+        with contextlib.closing(Training(peer, env, job.seed, job.episodes)) as training:
+            yield progress(peer, history)
+            while peer.episodes < job.episodes and not stopped():
+                history.extend(rows(training.play(PIECE_SECONDS), history))
+                yield progress(peer, history)
+        env.close()
+    if peer.episodes == job.episodes:
+        whole = replace(job, snapshots=[])  # maps, for which they are, need optimistic values
+        yield checkpoint(whole, configuration(peer, entry, environment), peer, history, folder)
+    yield {"kind": "finished" if peer.episodes == job.episodes else "stopped"}
+
+
+def tidy(folder: Path) -> None:
+    """Remove what a process left that was killed while writing."""
+    for left in folder.glob(".*.part"):
+        left.unlink()
+
+
 def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.DataFrame]:
     """The agent and the history of the last checkpoint, or new ones."""
-    for left in folder.glob(".*.part"):  # left by a process that was killed while writing
-        left.unlink()
+    tidy(folder)
     agent = build_agent(entry)
     if not (folder / AGENT).exists():
         return agent, empty_history(entry.monitor)
@@ -139,14 +175,14 @@ def rows(part: Any, history: polars.DataFrame) -> polars.DataFrame:
     return polars.DataFrame(columns, schema=history.schema)
 
 
-def progress(agent: Agent, history: polars.DataFrame) -> dict[str, Any]:
+def progress(agent: Agent | Peer, history: polars.DataFrame) -> dict[str, Any]:
     """The event that says how far the run is."""
     recent = history["return"].tail(RECENT)
     return {"kind": "progress", "episode": agent.episodes, "mean": recent.mean() if len(recent) else None}
 
 
 def checkpoint(
-    job: Job, configured: dict[str, Any], agent: Agent, history: polars.DataFrame, folder: Path
+    job: Job, configured: dict[str, Any], agent: Agent | Peer, history: polars.DataFrame, folder: Path
 ) -> dict[str, Any]:
     """Store agent and history, in an order that leaves a valid checkpoint at every moment (see `store`)."""
     write_history(folder / HISTORY, history)
@@ -176,6 +212,7 @@ def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float) 
             "kernelrl": __version__,
             "python": platform.python_version(),
             **{name: metadata.version(name) for name in packages},
+            **(library.versions() if library.is_peer(job.agent["agent"]) else {}),
         },
         "machine": {
             "host": socket.gethostname(),
@@ -191,8 +228,10 @@ def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float) 
 WARMED: set[Any] = set()  # in this process
 
 
-def compile_key(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Any:
-    """A key that is equal for started agents that need the same machine code."""
+def compile_key(agent: Agent | Peer, entry: AgentEntry, env: gym.Env[Any, Any]) -> Any:
+    """A key that is equal for started agents that need the same machine code; None if they need none."""
+    if isinstance(agent, Peer):
+        return None
     return numba.typeof(agent.model), type(compiled_dynamics(env)), entry.monitor
 
 

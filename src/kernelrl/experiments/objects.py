@@ -22,9 +22,12 @@ from kernelrl.envs.making import make_environment
 from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
 from kernelrl.geometry import metrics
 from kernelrl.imports import imported, no_such
+from kernelrl.peers import library
+from kernelrl.peers.peer import Peer
 
 __all__ = [
-    "agent_class", "build_agent", "build_environment", "configuration", "listing", "optimal_values", "public_agents",
+    "agent_class", "build_agent", "build_any", "build_environment", "build_peer", "configuration", "listing",
+    "optimal_values", "public_agents",
 ]  # fmt: skip
 
 
@@ -71,6 +74,24 @@ def build_agent(entry: AgentEntry) -> Agent:
         raise ExperimentError(f'agents "{entry.label}": {error}') from error
 
 
+def build_peer(entry: AgentEntry) -> Peer:
+    """The agent of another library that an entry names; an error names the label, the key and what is allowed."""
+    try:
+        peer = Peer(entry.agent, entry.others)
+        if entry.preset is not None:
+            raise ValueError(f"preset: {entry.agent} has no presets; leave preset out")
+        if entry.monitor:
+            raise ValueError(f"monitor: {entry.agent} has no optimistic values to compare; leave monitor out")
+        return peer
+    except (TypeError, ValueError) as error:
+        raise ExperimentError(f'agents "{entry.label}": {error}') from error
+
+
+def build_any(entry: AgentEntry) -> Any:
+    """The agent of an entry, ours or of another library."""
+    return build_peer(entry) if library.is_peer(entry.agent) else build_agent(entry)
+
+
 def build_environment(environment: Environment) -> gym.Env[Any, Any]:
     """The environment of that table."""
     try:
@@ -100,11 +121,15 @@ def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> C
     return optimal.values
 
 
-def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> dict[str, Any]:
+def configuration(agent: Agent | Peer, entry: AgentEntry, environment: Environment) -> dict[str, Any]:
     """Everything that determines the results of a run, except its seed, as JSON; includes the agent's defaults."""
+    if isinstance(agent, Peer):
+        settings = agent.settings
+    else:
+        settings = codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters})
     content = {
         "agent": entry.agent,
-        "hyper_parameters": codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters}),
+        "hyper_parameters": settings,
         "environment": {"id": environment.id, **environment.others},
         "monitor": entry.monitor,
     }
@@ -123,6 +148,7 @@ def listing() -> dict[str, dict[str, str]]:
     """Agents, environments and objects for hyper-parameters, each with one line about it."""
     return {
         "agents": {name: first_line(cls) for name, cls in public_agents().items()},
+        "peers": library.listing(),
         "environments": {name: first_line(imported(entry_point)) for name, (entry_point, _) in ENVIRONMENTS.items()},
         "kernels": registered("kernel"),
         "metrics": {

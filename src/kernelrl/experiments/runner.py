@@ -24,7 +24,7 @@ from kernelrl.experiments.engine import Engine, Task
 from kernelrl.experiments.learning import Job, compile_key, record, snapshot_episodes
 from kernelrl.experiments.local import LocalEngine
 from kernelrl.experiments.lock import FolderLock
-from kernelrl.experiments.objects import build_agent, build_environment, configuration, optimal_values
+from kernelrl.experiments.objects import build_any, build_environment, configuration, optimal_values
 from kernelrl.experiments.store import (
     AGENT,
     EXPERIMENT,
@@ -37,6 +37,7 @@ from kernelrl.experiments.store import (
     make_folder,
     safe_name,
 )
+from kernelrl.peers.library import is_peer
 
 __all__ = ["CHECKPOINT_SECONDS", "Result", "run"]
 
@@ -110,7 +111,7 @@ class Plan:
         env = build_environment(experiment.environment)
         configurations, kinds = {}, {}
         for entry in experiment.agents:
-            agent = build_agent(entry)
+            agent = build_any(entry)
             try:
                 agent.get_ready(env, 0)
             except (TypeError, ValueError) as error:
@@ -286,7 +287,8 @@ class Stopping:
 
 def drive(engine: Engine, jobs: list[Job], plan: Plan, result: Result) -> None:
     """Finish all jobs, whatever happens to the workers."""
-    different = list({plan.kinds[job.label]: job for job in reversed(jobs)}.values())
+    compiled = [job for job in reversed(jobs) if plan.kinds[job.label] is not None]
+    different = list({plan.kinds[job.label]: job for job in compiled}.values())
     done = {f"{job.label}, seed {job.seed}": 0 for job in jobs}
     kinds = plan.kinds
     with Stopping() as stopping, console.Runs(jobs, done) as display:
@@ -371,7 +373,7 @@ class Driver:
     def _failed(self, task: Task, why: str, trace: str) -> None:
         self._attempts[task] = self._attempts.get(task, 0) + 1
         if self._attempts[task] <= RETRIES:
-            stored = Path(task.job.path, AGENT).exists()
+            stored = Path(task.job.path, AGENT).exists() and not is_peer(task.job.agent["agent"])
             then = "going on from the last checkpoint" if stored else "nothing is stored yet, beginning again"
             self._display.say(f"{task.job.name}: {why}; {then}")
             self._waiting.appendleft(task)

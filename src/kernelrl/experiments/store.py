@@ -30,8 +30,6 @@ from kernelrl.imports import one_line
 if TYPE_CHECKING:
     import polars
 
-    from kernelrl.agents.base import Agent
-
 __all__ = [
     "FORMAT", "Run", "Store", "StoreError", "empty_history", "is_free", "load", "make_folder", "open_store",
     "read_json", "safe_name", "write_history",
@@ -210,13 +208,19 @@ class Run:
         """Episode, return, steps, seconds and value of every stored episode; below and shortfall if monitored."""
         return read_history(self.path / HISTORY, self.episodes)
 
-    def agent(self) -> Agent:
-        """The agent of the last checkpoint."""
+    def agent(self) -> Any:
+        """The agent of the last checkpoint: a `kernelrl.Agent`, or a `Peer` for one of another library."""
         from kernelrl.experiments.objects import agent_class
         from kernelrl.loading import load as load_agent
+        from kernelrl.peers.library import is_peer
+        from kernelrl.peers.peer import load as load_peer
 
-        agent_class(self.config["agent"])  # imports it, which registers a user's own class
+        name = self.config["agent"]
+        if not is_peer(name):
+            agent_class(name)  # imports it, which registers a user's own class
         try:
+            if is_peer(name):
+                return load_peer(self.path / AGENT, trust=True)
             return load_agent(self.path / AGENT, trust=True)  # the experiment names the functions in it
         except (ValueError, FileNotFoundError) as error:
             raise StoreError(str(error)) from error

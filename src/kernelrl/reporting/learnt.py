@@ -21,7 +21,7 @@ import numpy as np
 
 from kernelrl.envs.making import make_environment
 from kernelrl.experiments.local import python_path
-from kernelrl.reporting.maps import MOST_NUMBERS, Maps, Plane, read_maps, run_of_maps
+from kernelrl.reporting.maps import MOST_NUMBERS, Maps, Plane, can_be_read, read_maps, run_of_maps
 from kernelrl.reporting.statistics import Floats
 
 __all__ = ["EVALUATION_EPISODES", "Learnt", "make_from_table", "reading"]
@@ -108,7 +108,8 @@ def read_label(
     if plane is not None:
         say(f"Reading maps of {label.name}")
         try:
-            maps = read_maps(shown, last or shown.agent(), label.file, plane, share)
+            last = last or shown.agent()
+            maps = read_maps(shown, last, label.file, plane, share) if can_be_read(last) else None
         except Exception as error:  # a damaged snapshot must not hide the rest
             notes.append(f"{label.name}: its maps cannot be read: {error}")
     return Learnt(values, maps, notes)

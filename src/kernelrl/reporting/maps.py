@@ -24,7 +24,7 @@ from kernelrl.envs.outcomes import Outcomes
 from kernelrl.loading import load
 from kernelrl.reporting.statistics import Floats
 
-__all__ = ["LEVELS", "Leaves", "Maps", "Plane", "plane_of", "read_maps", "run_of_maps"]
+__all__ = ["LEVELS", "Leaves", "Maps", "Plane", "can_be_read", "plane_of", "read_maps", "run_of_maps"]
 
 CELLS = 40  # along the longer side
 LEVELS = 33  # of a continuous action
@@ -124,6 +124,11 @@ def possible(motion: Motion | Outcomes | None, states: Floats) -> NDArray[np.boo
 def run_of_maps(runs: tuple[Any, ...]) -> Any:
     """The run of a label whose maps are read: the first with snapshots."""
     return next((run for run in runs if run.snapshots()), runs[0])
+
+
+def can_be_read(agent: Any) -> bool:
+    """Whether an agent has anything for maps; those of other libraries have not."""
+    return any(hasattr(agent, name) for name in READ_OUT.values())
 
 
 def read_maps(run: Any, last: Any, file: str, plane: Plane, share: int) -> Maps:

@@ -182,7 +182,7 @@ OPTIMISM = (
 def maps_section(summary: Summary, files: dict[str, list[Path]]) -> str:
     """The maps with their controls, and the figures for paper."""
     if not summary.maps:
-        return "<p>Maps are drawn only for states in a box of two dimensions.</p>"
+        return "<p>Maps are drawn only for states in a box of two dimensions, and only of kernelrl's own agents.</p>"
     boxes = "".join(
         f'<figure id="map-figure-{name}"><h3>{title}</h3><div class="map" id="map-{name}"></div>'
         f"{tables.action_legend(summary) if name == 'policy' else ''}</figure>"

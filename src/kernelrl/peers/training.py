@@ -1,0 +1,56 @@
+"""One run of the library's own loop, in pieces.
+
+The library counts steps, and its schedules (of the exploration of DQN, of learning rates) need to know of how many.
+Episodes are the unit here, so it is told the largest possible number, episodes·H. The loop ends when the last episode
+has ended and the library has done what it does after a step; an on-policy algorithm then drops a rollout that is not
+full, as it always does.
+"""
+
+from __future__ import annotations
+
+import time
+
+import gymnasium as gym
+import numpy as np
+
+from kernelrl.agents.history import History
+from kernelrl.peers import library
+from kernelrl.peers.peer import Peer
+from kernelrl.peers.turns import Turns
+from kernelrl.peers.world import Episodes
+
+__all__ = ["Training"]
+
+
+class Training:
+    """`episodes` episodes of a new agent in `env`; `play` gives the results in any number of pieces."""
+
+    def __init__(self, peer: Peer, env: gym.Env, seed: int, episodes: int) -> None:  # type: ignore[type-arg]
+        self._peer, self._episodes = peer, episodes
+        self._world = Episodes(peer.see(env), seed, episodes, self._between)
+        self._until = 0.0
+        peer.make_model(self._world, seed)
+        self._turns = Turns(self._learn)
+
+    def _learn(self) -> None:
+        library.torch().set_num_threads(1)  # also a setting of each thread
+        self._peer.model.learn(self._episodes * self._peer.horizon)
+
+    def _between(self) -> None:
+        if self._world.returns and time.perf_counter() >= self._until:
+            self._turns.pause()
+
+    def play(self, seconds: float) -> History:
+        """Go on learning until the first episode that ends after so many seconds, or the last one."""
+        first, began = len(self._world.returns), time.perf_counter()
+        self._until = began + seconds
+        with self._peer.own_state.active():
+            self._turns.resume()
+        returns, lengths = np.array(self._world.returns[first:]), np.array(self._world.lengths[first:], np.int64)
+        self._peer.episodes = len(self._world.returns)
+        return History(first, returns, lengths, np.full(len(returns), np.nan), time.perf_counter() - began)
+
+    def close(self) -> None:
+        """End the library's loop, wherever it is."""
+        self._world.stopping = True
+        self._turns.close()
