@@ -86,7 +86,7 @@ class AdaMBModel(NamedTuple):
     after: Annotated[np.ndarray, Field("entries", np.int32, index="entries", none=True, fill=-1)]
     entries: Annotated[np.ndarray, Field("1", np.int64, counts="entries")]
     states: CellTrees
-    values: Annotated[np.ndarray, Field("Cells 2")]  # KEPT V, EXTENDED Ṽ; below leaves those of the leaf
+    values: Annotated[np.ndarray, Field("Cells 2", most="Most")]  # KEPT V, EXTENDED Ṽ; below leaves those of the leaf
     work: Annotated[np.ndarray, Field("Cells 3", scratch=True)]  # of a sweep: TOP Q, LOWEST V inside, MEAN of Ṽ
     stale: Annotated[np.ndarray, Field("1", np.int64)]  # 1 if there are data that values do not know
     buffer: Annotated[np.ndarray, Field("2 d", np.int64, scratch=True)]  # digits of the state HERE and of the NEXT one
