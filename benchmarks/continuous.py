@@ -31,7 +31,7 @@ CASES = {
     f"ambulance {arrivals} {alpha}": ("kernelrl/Ambulance-v0", {"arrivals": arrivals, "alpha": alpha})
     for arrivals, alpha in itertools.product(("beta", "uniform", "shifting"), (0.0, 0.25, 1.0))
 }
-SCALES = {"AdaptiveQL": (0.03, 0.1, 0.3), "AdaMB": (0.1, 0.3, 1.0)}
+SCALES = {"AdaptiveQL": (0.03, 0.1, 0.3), "AdaMB": (0.25, 0.75, 1.5)}
 AGENTS = {
     "KernelUCBVI": ("KernelUCBVI", {}),
     "GreedyKernelUCBVI": ("GreedyKernelUCBVI", {}),

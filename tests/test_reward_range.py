@@ -13,7 +13,7 @@ from kernelrl.agents.reward_range import RewardRange
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import PLANS
 from naive import kernels, metrics
-from naive.adamb import NaiveAdaMB
+from naive.adamb import NaiveAdaMB, root
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.greedy_ucbvi import NaiveGreedyUCBVI
@@ -187,6 +187,7 @@ class Naive:
         elif cls is krl.OptQL:
             self.naive = self.core = NaiveOptQL(H, A, optimism, options.get("bonus_place", "target"))
         elif cls is krl.AdaMB:
+            optimism = root(H, options["bonus_scale"])
             self.naive = self.core = NaiveAdaMB(H, A, optimism, LOW, HIGH).begin(2, options.get("lipschitz"))
         else:
             self.naive = self.core = NaiveAdaptiveQL(H, A, optimism, LOW, HIGH)

@@ -11,8 +11,7 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.algorithms.balls import finest_depth
-from naive.adamb import NaiveAdaMB, NaiveJointAdaMB
-from naive.grid import Optimism
+from naive.adamb import NaiveAdaMB, NaiveJointAdaMB, root
 from walks import limited, pushed
 
 H = 3
@@ -29,7 +28,7 @@ def pair(axes, d=1, reward_range=(0, 1), scale=0.05, lipschitz=None, exponent=No
     actions = gym.spaces.Box(-2.0, 4.0, (axes,), np.float64) if axes else gym.spaces.Discrete(DISCRETE)
     agent.start(space, actions, H, seed)
     width = reward_range[1] - reward_range[0]
-    box, nothing, optimism = (LOW[:d], HIGH[:d]), -reward_range[0] / width, Optimism(H, scale=scale)
+    box, nothing, optimism = (LOW[:d], HIGH[:d]), -reward_range[0] / width, root(H, scale)
     if axes:
         net = (agent.action_net + 2.0) / 6.0
         naive = NaiveJointAdaMB(H, net, finest_depth(axes), optimism, *box, nothing)

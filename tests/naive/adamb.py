@@ -11,6 +11,7 @@ import itertools
 import numpy as np
 
 from naive.adaptive_ql import Ball, NaiveAdaptiveQL, NaiveJointAdaptiveQL
+from naive.grid import Optimism
 
 
 class DataBall(Ball):
@@ -27,6 +28,11 @@ class DataBall(Ball):
     def states(self, d):
         """S(B)."""
         return tuple(self.corner[:d].tolist()), self.side
+
+
+def root(H, scale):
+    """The bonus scale/√n."""
+    return Optimism(H, "hoeffding", scale, width=1.0)
 
 
 def holds(cell, u) -> bool:

@@ -20,9 +20,9 @@ After each episode, for h = H-1, …, 0,
 and Ṽ_H = 0. The action is that of the best ball that contains the state, as in adaptive Q-learning. In the paper B_h is
 the sum of the bonuses of rewards and transitions, L·D(B) stands for its BIAS(B), and Ṽ is the Lipschitz extension from
 the centres of cells. Three things are simpler here. Ṽ is constant on each A. A cell A of T̂ has the mean of Ṽ over it,
-not Ṽ at its centre, so that coarse cells are as good as the fine ones in them. And B_h is the bonus of the other
-baselines: in the paper's, the factor of the distance between T̂ and the transitions is an unknown constant; the
-authors' programs have s/√n, and no L (neither L·D nor the extension), which is `lipschitz=None`.
+not Ṽ at its centre, so that coarse cells are as good as the fine ones in them. And B_h(n) = s/√n, as in the authors'
+experiments: in the paper's bonus, the factor of the distance between T̂ and the transitions is an unknown constant.
+These experiments have no L either, neither L·D nor the extension, which is `lipschitz=None`.
 
 Sums along the trees make a sweep linear in the number of balls, of cells, and of pairs of a ball and a cell that was
 reached from it: transitions stay at the ball that had them, and Σ T̂·Ṽ of a ball is its parent's and its own; a maximum
@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl.agents.base import Agent
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.adamb_model import (
     ENDED,
@@ -64,6 +65,7 @@ from kernelrl.algorithms.balls import (
     visits_at,
 )
 from kernelrl.arguments import positive
+from kernelrl.bonuses.counted import root_only
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
@@ -308,7 +310,7 @@ class AdaMB(PartitionAgent):
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
-        bonus_scale: s in the bonus s·(1/√n + R_h/n), where R_h is the number of steps left.
+        bonus_scale: s in the bonus s/√n.
         lipschitz: L, by how much Q and V can differ per unit of the box scaled to [0, 1]: balls get L·2^-k more, and
             values are bounded by those of other states. None, as in the authors' experiments, does neither.
         split_exponent: γ; None takes the number of dimensions of states, but at least 2.
@@ -320,7 +322,8 @@ class AdaMB(PartitionAgent):
         self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus_scale: float = 1.0, lipschitz: float | None = None, split_exponent: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range, "simplified", bonus_scale, 0.05, None)
+        Agent.__init__(self, horizon, reward_range)  # the bonus is always the same, and has no δ
+        self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
         self.split_exponent = None if split_exponent is None else positive("split_exponent", split_exponent)
         if self.split_exponent is not None and not 0.5 <= self.split_exponent <= MOST_EXPONENT:
@@ -332,7 +335,7 @@ class AdaMB(PartitionAgent):
         """One ball for each step and action."""
         axes, low, high = self._check_box(spaces), spaces.low, spaces.high
         exponent = max(2.0, float(low.size)) if self.split_exponent is None else self.split_exponent
-        bonus = self._counted(spaces.horizon, 1, spaces.actions)
+        bonus = root_only(spaces.horizon, self.bonus_scale)
         return new_adamb(
             spaces.horizon, spaces.actions, axes, self.rewards.units, low, high, bonus, self.lipschitz, exponent, stream
         )
