@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
@@ -71,6 +71,7 @@ def is_best(agent, naive, x, h):
     episodes=st.integers(0, 25), lipschitz=st.sampled_from([None, 0.0, 0.3, 4.0]),
     exponent=st.sampled_from([None, 1.0, 1.5]), costs=st.booleans(),
 )  # fmt: skip
+@example(seed=0, axes=0, d=1, episodes=14, lipschitz=None, exponent=1.5, costs=False)  # 2^(1.5·2) is 8 visits
 def test_any_log(seed, axes, d, episodes, lipschitz, exponent, costs):
     """Few places, so that there are ties and balls that are visited often; the corner of the box is one of them."""
     rng, reward_range = np.random.default_rng(seed), (-2.0, 0.0) if costs else (0.0, 1.0)

@@ -58,7 +58,7 @@ class AdaMBSettings(NamedTuple):
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
     bonus: Counted
     lipschitz: float  # L in the environment's units; -1 if there is none
-    factor: float  # 2^γ
+    exponent: float  # γ
 
 
 class AdaMBModel(NamedTuple):
@@ -99,7 +99,7 @@ def new_adamb(horizon, actions, axes, units, low, high, bonus, lipschitz, expone
     """The state before any data, for states in the box [low, high] (d,); Discrete actions have 0 `axes`."""
     trees, *box = shape_of_box(low, high, axes, actions)
     lipschitz = -1.0 if lipschitz is None else lipschitz
-    settings = AdaMBSettings(horizon, actions, units, trees, axes, *box, bonus, lipschitz, 2.0**exponent)
+    settings = AdaMBSettings(horizon, actions, units, trees, axes, *box, bonus, lipschitz, float(exponent))
     roots = horizon * trees
     room, few = roots + 4 * horizon * children_of(settings), 8 * horizon
     check_memory((room, 8))
@@ -136,7 +136,7 @@ def cells_of_balls(model):
 @checks(AdaMBModel)
 def check_adamb(where, model):
     """Balls form trees that go with the trees of cells; a transition is in one list of the step before its cell's."""
-    check_balls(where, model, model.settings.factor)
+    check_balls(where, model, model.settings.exponent)
     cells_of_balls(model)
     used, n = int(model.used[0]), int(model.entries[0])
     check_lists(f"{where}after", model.first[:used], model.after[:n])
@@ -226,11 +226,12 @@ def split(model, h, ball):
     if part < 0:
         part = add_cells(model, h, cell)
     states.divided[cell] = True
+    enough = 2.0 ** (settings.exponent * states.depth[part])  # not a product, which rounds more than once
     for i in range(children):
         new = first + i
         for j in range(balls.shape[1]):
             balls[new, j] = balls[ball, j]
-        balls[new, ENOUGH] *= settings.factor
+        balls[new, ENOUGH] = enough
         model.cell[new] = part + (i >> settings.axes)
         model.following[model.last[h]] = new
         model.last[h] = new

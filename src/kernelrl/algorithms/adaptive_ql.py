@@ -103,7 +103,7 @@ class AdaptiveQLModel(NamedTuple):
 @checks(AdaptiveQLModel)
 def check_trees(where, model):
     """The balls form trees."""
-    check_balls(where, model, 4.0)
+    check_balls(where, model, 2.0)
 
 
 def new_adaptive_ql(horizon, actions, axes, units, low, high, bonus, stream):

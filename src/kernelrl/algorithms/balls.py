@@ -68,14 +68,14 @@ def scratch_arrays(settings):
     return np.zeros((2, settings.low.size + settings.axes), np.int64), np.zeros(settings.actions), stack
 
 
-def check_balls(where, model, factor):
-    """The balls form trees: each split ball has 2^d later children, and one of depth k splits at factor^k visits."""
+def check_balls(where, model, exponent):
+    """The balls form trees: each split ball has 2^d later children, one of depth k splits at 2^(γ·k) visits."""
     used, settings = int(model.used[0]), model.settings
     roots = settings.horizon * settings.trees
     depth = depths(where, "used", model.child, used, roots, children_of(settings))
     require(depth.max() <= settings.finest, f"{where}child", f"a ball is deeper than {settings.finest}")
-    enough = np.array_equal(model.balls[:used, ENOUGH], factor**depth)
-    require(enough, f"{where}balls", f"a ball does not split at {factor:g}^depth")
+    enough = np.allclose(model.balls[:used, ENOUGH], 2.0 ** (exponent * depth), rtol=1e-12, atol=0.0)
+    require(enough, f"{where}balls", f"a ball does not split at 2^({exponent:g}·depth)")
     require((model.balls[:used, VISITS] >= 0.0).all(), f"{where}balls", "visits are negative")
 
 
