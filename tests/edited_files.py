@@ -48,6 +48,8 @@ AGENTS: dict[str, Callable[[], krl.Agent]] = {
     "optql": lambda: krl.OptQL(bins=(5, 2)),
     "optql-after": lambda: krl.OptQL(bins=4, bonus_place="after"),
     "adaptive": lambda: krl.AdaptiveQL(),
+    "adamb": lambda: krl.AdaMB(),
+    "adamb-lipschitz": lambda: krl.AdaMB(lipschitz=1.0, split_exponent=1.0),
     "kernel-exact": lambda: krl.KernelUCBVI(**EXACT),
     "kernel-exact-cones": lambda: krl.KernelUCBVI(**EXACT, lipschitz=2.0),
     "kernel-exact-joint": lambda: krl.KernelUCBVI(

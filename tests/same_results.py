@@ -74,6 +74,7 @@ def agents() -> dict[str, Any]:
         "opt_ql": lambda: krl.OptQL(bins=10, **UNIT),
         "opt_ql_after": lambda: krl.OptQL(bins=10, bonus_place="after", bonus_scale=0.1),
         "adaptive_ql": lambda: krl.AdaptiveQL(**UNIT),
+        "adamb": lambda: krl.AdaMB(**UNIT),
         "random": lambda: krl.RandomAgent(reward_range=(0.0, 1.0)),
     }
 

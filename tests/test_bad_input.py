@@ -41,6 +41,7 @@ MAKE = {
     "GreedyUCBVI": lambda: krl.GreedyUCBVI(bins=3),
     "OptQL": lambda: krl.OptQL(bins=3),
     "AdaptiveQL": krl.AdaptiveQL,
+    "AdaMB": krl.AdaMB,
 }
 
 

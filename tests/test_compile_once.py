@@ -104,6 +104,8 @@ def variants():
         yield lambda options=options: krl.OptQL(**baseline, **options, bonus_place="after")
     yield lambda: krl.AdaptiveQL(**baseline, **hoeffding, lipschitz=1)
     yield lambda: krl.AdaptiveQL(**baseline)
+    yield lambda: krl.AdaMB(**baseline)
+    yield lambda: krl.AdaMB(**baseline, bonus_scale=1, lipschitz=np.float32(1), split_exponent=np.int8(3))
     yield lambda: krl.UCBVI(**baseline, bins=np.int64(3), replan="doubling", minimum=np.bool_(True))
     yield lambda: krl.GreedyUCBVI(**baseline, bins=3.0, stationary=False)
     yield lambda: krl.OptQL(**baseline, bins=3, bonus_scale=0)

@@ -175,7 +175,9 @@ def test_many_axes(cls, axes):
     assert agent.action_net.shape == (2**axes, axes)
 
 
-@pytest.mark.parametrize(("cls", "axes"), [(krl.GreedyKernelUCBVI, 17), (krl.RandomAgent, 17), (krl.AdaptiveQL, 8)])
+@pytest.mark.parametrize(
+    ("cls", "axes"), [(krl.GreedyKernelUCBVI, 17), (krl.RandomAgent, 17), (krl.AdaptiveQL, 8), (krl.AdaMB, 8)]
+)
 def test_too_many_axes(cls, axes):
     with pytest.raises(ValueError, match=r"^action_space: with so many axes"):
         started(cls, box(shape=(axes,)))
@@ -209,7 +211,7 @@ class Pushed32(krl.envs.CompiledEnv):
         super().__init__(dynamics, observation_space=box(0.0, 1.0, dtype=np.float64), action_space=box(0.0, 1.0))
 
 
-@pytest.mark.parametrize("cls", [krl.KernelUCBVI, krl.RandomAgent, krl.AdaptiveQL])
+@pytest.mark.parametrize("cls", [krl.KernelUCBVI, krl.RandomAgent, krl.AdaptiveQL, krl.AdaMB])
 def test_single_precision_is_the_same_compiled(cls):
     one, other = cls(horizon=5), cls(horizon=5)
     a, b = (
@@ -219,7 +221,7 @@ def test_single_precision_is_the_same_compiled(cls):
     assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("make", [krl.RandomAgent, krl.AdaptiveQL, lambda: krl.KernelUCBVI(action_bins=5)])
+@pytest.mark.parametrize("make", [krl.RandomAgent, krl.AdaptiveQL, krl.AdaMB, lambda: krl.KernelUCBVI(action_bins=5)])
 def test_our_own_checks(make):
     krl.testing.check_agent(make, env=gym.make(OIL))
 

@@ -35,6 +35,7 @@ def fitted(**options):
         plain(krl.KernelUCBVI)(bandwidth=0.1, bonus_scale=0.02, representatives=0.1, reward_range=(0, 1)),
         krl.UCBVI(bins=5, bonus_scale=0.02, reward_range=(0, 1)),
         krl.AdaptiveQL(bonus_scale=0.02, reward_range=(0, 1)),
+        krl.AdaMB(bonus_scale=0.02, reward_range=(0, 1)),
         krl.RandomAgent(reward_range=(0, 1)),
     ],
     ids=lambda agent: type(agent).__name__,

@@ -74,6 +74,8 @@ AGENTS = {
     "OptQL": (krl.OptQL, GRID),
     "OptQL bonus after": (krl.OptQL, {**GRID, "bonus_place": "after"}),
     "AdaptiveQL": (krl.AdaptiveQL, {"bonus_scale": 0.02}),
+    "AdaMB": (krl.AdaMB, {"bonus_scale": 0.02}),
+    "AdaMB with a Lipschitz constant": (krl.AdaMB, {"bonus_scale": 0.02, "lipschitz": 0.5, "split_exponent": 1.0}),
 }
 CLASSES = {cls.__name__: (cls, options) for cls, options in reversed(AGENTS.values())}  # each agent once
 
@@ -178,7 +180,7 @@ def test_another_seed_is_another_run(variant):
 
 def test_across_processes(tmp_path):
     """Saved here, loaded and continued in another process, then loaded here again."""
-    chosen = ["KernelUCBVI interpolated", "GreedyKernelUCBVI", "UCBVI", "GreedyUCBVI", "OptQL", "AdaptiveQL"]
+    chosen = ["KernelUCBVI interpolated", "GreedyKernelUCBVI", "UCBVI", "GreedyUCBVI", "OptQL", "AdaptiveQL", "AdaMB"]
     for i, variant in enumerate(chosen):
         agent = make(variant)
         agent.fit(make_env(), 13, seed=SEED)

@@ -13,6 +13,7 @@ from kernelrl.agents.reward_range import RewardRange
 from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import PLANS
 from naive import kernels, metrics
+from naive.adamb import NaiveAdaMB, root
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
 from naive.greedy_ucbvi import NaiveGreedyUCBVI
@@ -68,6 +69,8 @@ FALLING = {
     "OptQL": (krl.OptQL, {"bins": 3, "bonus_scale": 0.05}),
     "OptQL bonus after": (krl.OptQL, {"bins": 3, "bonus_scale": 0.05, "bonus_place": "after"}),
     "AdaptiveQL": (krl.AdaptiveQL, {"bonus_scale": 0.05}),
+    "AdaMB": (krl.AdaMB, {"bonus_scale": 0.05}),
+    "AdaMB with a Lipschitz constant": (krl.AdaMB, {"bonus_scale": 0.05, "lipschitz": 2.0}),
 }
 # How the rewards of episode k, which lie in [0, 1], are changed: (first, later, last) thirds.
 SCALES = {
@@ -183,6 +186,9 @@ class Naive:
             self.naive = self.core = NaiveGreedyUCBVI(H, A, optimism)
         elif cls is krl.OptQL:
             self.naive = self.core = NaiveOptQL(H, A, optimism, options.get("bonus_place", "target"))
+        elif cls is krl.AdaMB:
+            optimism = root(H, options["bonus_scale"])
+            self.naive = self.core = NaiveAdaMB(H, A, optimism, LOW, HIGH).begin(2, options.get("lipschitz"))
         else:
             self.naive = self.core = NaiveAdaptiveQL(H, A, optimism, LOW, HIGH)
 
@@ -202,13 +208,15 @@ class Naive:
     def place(self, x):
         if self.grid:
             return cell(x, LOW, HIGH, (3, 3))
-        return tuple(x) if self.kind == "AdaptiveQL" else x
+        return tuple(x) if self.kind in ("AdaptiveQL", "AdaMB") else x
 
     def tell(self, episode):
         self.naive.begin_episode()
         for x, a, r, y, h, terminated in episode:
             taken = self.units.learnt if self.kind in ("OptQL", "AdaptiveQL") else self.units.mapped
             self.naive.observe(self.place(x), a, taken(r), self.place(y), h, terminated)
+        if self.kind == "AdaMB":
+            self.naive.end_episode()
         widened = self.units.with_rewards([t[2] for t in episode], any(t[5] for t in episode))
         if widened is not None:
             self.core.rescale(self.units, widened)

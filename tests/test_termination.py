@@ -26,6 +26,7 @@ AGENTS = {
     "GreedyUCBVI": (krl.GreedyUCBVI, {"bonus_scale": 0.05}, False),
     "OptQL": (krl.OptQL, {"bonus_scale": 0.05}, False),
     "AdaptiveQL": (krl.AdaptiveQL, {"bonus_scale": 0.1}, True),
+    "AdaMB": (krl.AdaMB, {"bonus_scale": 0.1}, True),
 }
 SIZES = {"corridor": 4, "stop": 3}
 HORIZON = 8
@@ -61,7 +62,7 @@ def test_the_deployed_policy_is_optimal(name, kind, bounds):
     cls, options, box = AGENTS[name]
     env, inside, see = make_env(kind, bounds, box)
     agent = cls(**options, horizon=HORIZON, reward_range=bounds)
-    agent.fit(env, 1500 if cls in (krl.OptQL, krl.AdaptiveQL) else 250, seed=0)
+    agent.fit(env, 1500 if cls in (krl.OptQL, krl.AdaptiveQL, krl.AdaMB) else 250, seed=0)
     optimal = optimal_values(inside, HORIZON)
     assert value_of(agent, inside, see, HORIZON)[0] == pytest.approx(optimal.values([0], 0)[0], abs=1e-9)
     costs = [np.ptp(optimal.q_values([0], h)) for h in range(HORIZON)]

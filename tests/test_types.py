@@ -64,7 +64,9 @@ def test_everything_public_is_annotated(module):
     assert not_annotated(module, module.__name__) == []
 
 
-@pytest.mark.parametrize("name", ["Agent", "KernelUCBVI", "GreedyKernelUCBVI", "UCBVI", "AdaptiveQL", "History"])
+@pytest.mark.parametrize(
+    "name", ["Agent", "KernelUCBVI", "GreedyKernelUCBVI", "UCBVI", "AdaptiveQL", "AdaMB", "History"]
+)
 def test_agents_are_annotated(name):
     assert not_annotated(getattr(krl, name), name) == []
 

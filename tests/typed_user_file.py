@@ -49,7 +49,13 @@ def agents(env: gym.Env[Floats, int]) -> float:
     history: krl.History = agent.fit(env, 2, seed=0)
     values: Floats = agent.values(np.zeros((1, 1)), 0)
     action: int = agent.act([0.5], 1)
-    others: list[krl.Agent] = [krl.UCBVI(bins=3), krl.GreedyUCBVI(bins=3), krl.OptQL(bins=3), krl.AdaptiveQL()]
+    others: list[krl.Agent] = [
+        krl.UCBVI(bins=3),
+        krl.GreedyUCBVI(bins=3),
+        krl.OptQL(bins=3),
+        krl.AdaptiveQL(),
+        krl.AdaMB(),
+    ]
     return float(history.returns.sum() + values[0] + action + len(others))
 
 

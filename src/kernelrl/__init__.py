@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernelrl.agents.history import History
     from kernelrl.agents.registry import register
     from kernelrl.agents.spaces import Spaces
+    from kernelrl.algorithms.adamb import AdaMB
     from kernelrl.algorithms.adaptive_ql import AdaptiveQL
     from kernelrl.algorithms.greedy_kernel_ucbvi import GreedyKernelUCBVI
     from kernelrl.algorithms.greedy_ucbvi import GreedyUCBVI
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "UCBVI",
+    "AdaMB",
     "AdaptiveQL",
     "Agent",
     "Field",
@@ -64,6 +66,7 @@ __all__ = [
 ]
 
 _WHERE = {
+    "AdaMB": "kernelrl.algorithms.adamb",
     "AdaptiveQL": "kernelrl.algorithms.adaptive_ql",
     "Agent": "kernelrl.agents.base",
     "Field": "kernelrl.jit.fields",

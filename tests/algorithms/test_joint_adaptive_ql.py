@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.algorithms.adaptive_ql import finest_depth
+from kernelrl.algorithms.balls import finest_depth
 from naive.adaptive_ql import NaiveJointAdaptiveQL
 from naive.grid import Optimism
 from walks import pushed

@@ -350,7 +350,9 @@ def test_an_agent_with_nothing_set_learns_in_square_world():
 
 
 @pytest.mark.parametrize("case", [CASES[8], CASES[11]], ids=name_of)
-@pytest.mark.parametrize("make", [lambda: krl.OptQL(bins=8), krl.AdaptiveQL], ids=["OptQL", "AdaptiveQL"])
+@pytest.mark.parametrize(
+    "make", [lambda: krl.OptQL(bins=8), krl.AdaptiveQL, krl.AdaMB], ids=["OptQL", "AdaptiveQL", "AdaMB"]
+)
 def test_agents_with_a_net_of_actions(make, case):
     histories = [make().fit(made(case), 30, seed=2, driver=driver) for driver in ("compiled", "python")]
     assert np.array_equal(histories[0].returns, histories[1].returns)

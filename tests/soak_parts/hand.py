@@ -27,7 +27,7 @@ from soak_parts.outcome import Outcome
 from test_interface import AGENTS, READ_OUTS
 
 DOCUMENTED = (ValueError, TypeError, RuntimeError)
-BOUNDED = ("UCBVI", "GreedyUCBVI", "OptQL", "AdaptiveQL")  # agents that need a bounded box
+BOUNDED = ("UCBVI", "GreedyUCBVI", "OptQL", "AdaptiveQL", "AdaMB")  # agents that need a bounded box
 BAD_STATES = (None, "x", math.nan, [], [[]], [None], np.zeros((2, 2, 2)), object(), 1e300, {"a": 1}, [math.inf] * 2)
 BAD_STEPS = (-1, 10**6, 10**30, 1.5, None, "0", math.nan, math.inf, [0], np.zeros(2))
 BAD_HORIZONS = (-1, 0, 1.5, None, "3", math.nan, [2])

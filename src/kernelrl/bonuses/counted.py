@@ -13,6 +13,7 @@ One form serves all bonuses; s is `bonus_scale`:
                     OptQL                 w = √(H³·log(X·A·T/δ)), s their constant c   Jin et al. 2018
                     AdaptiveQL            w = 2·√(H³·log(4·H·K/δ)) + 4·L·D, L the Lipschitz constant and D the
                                           diameter of the box                          Sinclair et al. 2019
+    AdaMB's         s/√N, as in its authors' experiments                               Sinclair et al. 2020
 """
 
 import math
@@ -27,6 +28,7 @@ __all__ = [
     "Counted",
     "has_width",
     "new_counted",
+    "root_only",
     "width_of_adaptive",
     "width_of_optql",
     "width_of_ucbvi",
@@ -53,6 +55,12 @@ def new_counted(horizon, bonus, scale, width):
     cap = np.arange(horizon, -1, -1.0)
     root, share = (width * scale, 0.0) if has_width(bonus) else (scale, scale)
     return Counted(cap, float(root), share * cap[:-1])
+
+
+def root_only(horizon, scale):
+    """The caps and the bonus scale/√N."""
+    cap = np.arange(horizon, -1, -1.0)
+    return Counted(cap, float(scale), 0.0 * cap[:-1])
 
 
 @value.implement(Counted)
