@@ -165,6 +165,16 @@ def test_pieces_are_one_run(stand_in):
     assert trained(seed=2**40)[0].seed == 2**40
 
 
+@pytest.mark.parametrize("steps", [1, 59, 60, 61, 120])
+def test_a_number_of_steps(stand_in, steps):
+    """A run ends with the episode in which they are reached."""
+    made, env = peer(horizon=20), make_environment(ROOMS)
+    training = Training(made, env, 3, None, steps)
+    part = training.play(1000.0)
+    training.close()
+    assert len(part) == -(-steps // 20) and made.model.total == steps + 20
+
+
 def test_random_numbers_of_others_are_left_alone(stand_in):
     import torch
 

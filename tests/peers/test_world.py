@@ -117,7 +117,7 @@ def test_actions_that_it_takes():
 
 def test_episodes_have_the_seeds_of_our_agents():
     env, paused = Counting(ends=3), []
-    world = Episodes(Seen(env, 5, True), 11, 2, lambda: paused.append(len(world.returns)))
+    world = Episodes(Seen(env, 5, True), 11, lambda: paused.append(len(world.returns)), 2)
     for _ in range(2):
         world.reset(seed=99)
         while not world.step(0)[2]:

@@ -19,7 +19,7 @@ from kernelrl.agents.base import Agent
 from kernelrl.agents.registry import registered
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.envs.making import make_environment
-from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
+from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, ProblemEntry
 from kernelrl.geometry import metrics
 from kernelrl.imports import imported, no_such
 from kernelrl.peers import library
@@ -97,7 +97,8 @@ def build_environment(environment: Environment) -> gym.Env[Any, Any]:
     try:
         return make_environment(environment.id, environment.others)
     except ValueError as error:
-        raise ExperimentError(f"environment: {error}") from error
+        where = f'environments "{environment.label}"' if isinstance(environment, ProblemEntry) else "environment"
+        raise ExperimentError(f"{where}: {error}") from error
 
 
 def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:
@@ -130,7 +131,7 @@ def configuration(agent: Agent | Peer, entry: AgentEntry, environment: Environme
     content = {
         "agent": entry.agent,
         "hyper_parameters": settings,
-        "environment": {"id": environment.id, **environment.others},
+        "environment": environment.table,
         "monitor": entry.monitor,
     }
     return dict(json.loads(json.dumps(content)))  # in the form in which it will be read, for comparing

@@ -1,14 +1,16 @@
 """One run of the library's own loop, in pieces.
 
 The library counts steps, and its schedules (of the exploration of DQN, of learning rates) need to know of how many.
-Episodes are the unit here, so it is told the largest possible number, episodes·H. The loop ends when the last episode
-has ended and the library has done what it does after a step; an on-policy algorithm then drops a rollout that is not
-full, as it always does.
+A run here has a number of episodes, and the library is told the largest possible number of steps, episodes·H; or a run
+ends with the episode in which a number of steps is reached, and the library is told H more. The loop ends when the last
+episode has ended and the library has done what it does after a step; an on-policy algorithm then drops a rollout that
+is not full, as it always does.
 """
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,18 +25,21 @@ __all__ = ["Training"]
 
 
 class Training:
-    """`episodes` episodes of a new agent in `env`; `play` gives the results in any number of pieces."""
+    """`episodes` episodes of a new agent in `env`, or those until `steps` steps; `play` gives them piece by piece."""
 
-    def __init__(self, peer: Peer, env: gym.Env, seed: int, episodes: int) -> None:  # type: ignore[type-arg]
-        self._peer, self._episodes = peer, episodes
-        self._world = Episodes(peer.see(env), seed, episodes, self._between)
+    def __init__(
+        self, peer: Peer, env: gym.Env[Any, Any], seed: int, episodes: int | None, steps: int | None = None
+    ) -> None:
+        self._peer = peer
+        self._world = Episodes(peer.see(env), seed, self._between, episodes, steps)
+        self._most = (episodes or 0) * peer.horizon if steps is None else steps + peer.horizon
         self._until = 0.0
         peer.make_model(self._world, seed)
         self._turns = Turns(self._learn)
 
     def _learn(self) -> None:
         library.torch().set_num_threads(1)  # also a setting of each thread
-        self._peer.model.learn(self._episodes * self._peer.horizon)
+        self._peer.model.learn(self._most)
 
     def _between(self) -> None:
         if self._world.returns and time.perf_counter() >= self._until:

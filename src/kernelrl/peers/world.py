@@ -91,11 +91,14 @@ class Seen(gym.Wrapper[Any, Any, Any, Any]):
 
 
 class Episodes(gym.Wrapper[Any, Any, Any, Any]):
-    """The first `episodes` episodes of a run with `seed`."""
+    """The first `episodes` episodes of a run with `seed`, or those until `steps` steps are reached."""
 
-    def __init__(self, env: gym.Env[Any, Any], seed: int, episodes: int, between: Callable[[], None]) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], seed: int, between: Callable[[], None], episodes: int | None,
+        steps: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(env)
-        self._seed, self._episodes, self._between = seed, episodes, between
+        self._seed, self._between, self._episodes, self._steps, self._taken = seed, between, episodes, steps, 0
         self._sum, self._length, self._last = 0.0, 0, None
         self.returns: list[float] = []
         """The sum of rewards of each whole episode."""
@@ -104,13 +107,16 @@ class Episodes(gym.Wrapper[Any, Any, Any, Any]):
         self.stopping = False
         """Whether the loop should end at the next step."""
 
+    def _enough(self) -> bool:
+        return len(self.returns) == self._episodes if self._steps is None else self._taken >= self._steps
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin the next episode, whatever `seed` says.
 
         The library also resets after the last episode and then learns from it. The environment need not begin
         another one for that: nothing depends on the observation returned.
         """
-        if len(self.returns) == self._episodes:
+        if self._enough():
             return self._last, {}
         self._between()
         self._sum, self._length = 0.0, 0
@@ -118,7 +124,7 @@ class Episodes(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Take one step, or end the library's loop."""
-        if self.stopping or len(self.returns) == self._episodes:
+        if self.stopping or self._enough():
             raise Enough
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._sum += float(reward)
@@ -127,4 +133,5 @@ class Episodes(gym.Wrapper[Any, Any, Any, Any]):
             self._last = observation
             self.returns.append(self._sum)
             self.lengths.append(self._length)
+            self._taken += self._length
         return observation, reward, terminated, truncated, info

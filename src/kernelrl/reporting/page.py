@@ -22,6 +22,7 @@ from kernelrl.reporting.charts import curve_charts, map_data
 from kernelrl.reporting.drawing import save_all
 from kernelrl.reporting.figures import draw_all, window_of
 from kernelrl.reporting.learnt import EVALUATION_EPISODES
+from kernelrl.reporting.several import index_page, report_each
 from kernelrl.reporting.summary import Summary, summarize
 
 __all__ = ["report_of", "write_report"]
@@ -44,6 +45,11 @@ def report_of(store: Any, out: Path) -> Path:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"out: the folder {out} cannot be made: {error}") from error
+    if getattr(store, "several", False):
+        text = index_page(store, report_each(store, out, report_of), out)
+        with replacing(out / NAME) as file:
+            file.write(text.encode())
+        return out / NAME
     with Status() as status:
         summary = summarize(store, status.say, maps=True)
         status.say("Drawing")
@@ -97,7 +103,8 @@ def header(summary: Summary) -> str:
     """The title and what was run."""
     seeds = sorted({seed for c in summary.curves for seed in c.seeds})
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-    facts = [summary.environment, f"{summary.experiment['episodes']:,} episodes", count]
+    unit = "steps" if "steps" in summary.experiment else "episodes"
+    facts = [summary.environment, f"{summary.experiment[unit]:,} {unit}", count]
     if summary.optimal is not None:
         facts.append(f"optimal value {summary.optimal.start_value:.3f} per episode")
     return f'<h1>{escape(str(summary.experiment["name"]))}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
