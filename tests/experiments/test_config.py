@@ -307,7 +307,7 @@ def test_the_catalogue():
     assert paper.episodes == 50_000 and len(paper.seeds) == 8 and len(paper.agents) == 6
 
 
-@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("quick", 4), ("suite", 132), ("suite-quick", 9)])
+@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("quick", 4), ("suite", 159), ("suite-quick", 9)])
 def test_the_catalogue_can_be_run(name, agents):
     """So many pairs of a problem and an agent."""
     assert len(Plan.of(read_experiment(name)).configurations) == agents
