@@ -68,6 +68,7 @@ class Run:
 @dataclass
 class Store:
     path: Path
+    several = False  # problems
 
     @property
     def experiment(self) -> dict[str, Any]:
