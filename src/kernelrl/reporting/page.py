@@ -22,15 +22,15 @@ from kernelrl.reporting.summary import Summary, summarize
 __all__ = ["write_page"]
 
 
-def write_page(store: Any, out: Path, say: Callable[[str], None], back: str = "") -> Path:
-    """Write the page of a store into the folder `out`; `back` is HTML above its title."""
+def write_page(store: Any, out: Path, say: Callable[[str], None], problem: str = "", back: str = "") -> Path:
+    """Write the page of a store into the folder `out`; of one `problem` of several, with a link `back`."""
     summary = summarize(store, say, maps=True)
     say("Drawing")
     files = save_all(draw_all(summary), out)
-    return write_text(out / NAME, render(summary, files, back))
+    return write_text(out / NAME, render(summary, files, problem, back))
 
 
-def render(summary: Summary, files: dict[str, list[Path]], back: str = "") -> str:
+def render(summary: Summary, files: dict[str, list[Path]], problem: str = "", back: str = "") -> str:
     """The page as text."""
     data = {"charts": curve_charts(summary), "maps": map_data(summary)}
     recent = RETURN.format(window_of(summary))
@@ -45,17 +45,18 @@ def render(summary: Summary, files: dict[str, list[Path]], back: str = "") -> st
         ("maps", "What the agents knew", maps_section(summary, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
-    return rendered(str(summary.experiment["name"]), back + header(summary), summary.notes, sections, data)
+    title = ", ".join(filter(None, (str(summary.experiment["name"]), problem)))
+    return rendered(title, back + header(summary, title), summary.notes, sections, data)
 
 
-def header(summary: Summary) -> str:
+def header(summary: Summary, title: str) -> str:
     """The title and what was run."""
     seeds = sorted({seed for c in summary.curves for seed in c.seeds})
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
     facts = [summary.environment, f"{summary.experiment['episodes']:,} episodes", count]
     if summary.optimal is not None:
         facts.append(f"optimal value {summary.optimal.start_value:.3f} per episode")
-    return f'<h1>{escape(str(summary.experiment["name"]))}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
+    return f'<h1>{escape(title)}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
 
 
 def results(summary: Summary) -> str:

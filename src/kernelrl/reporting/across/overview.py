@@ -2,16 +2,16 @@
 
 A run's score is the fraction of the ceiling that it collected while it learnt, (mean return - worst)/(best - worst)
 over all of its episodes. Only finished runs count, so that all agents had the same number of episodes, or of steps
-where a problem ends by steps; then each run has its own number of episodes. A problem whose best return is not known has
-no fractions; it is left out here and named in the notes. An agent without runs on a problem is compared with others on
-the problems that both have.
+where a problem ends by steps; then each run has its own number of episodes. A problem whose best return is not known
+has no fractions and is not among these. An agent without runs on a problem is compared with others on the problems that
+both have.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -113,7 +113,6 @@ class Improvement(NamedTuple):
 class Overview:
     """All numbers across problems; tables by label are in the experiment's order."""
 
-    name: str
     labels: list[str]
     problems: list[Problem]
     cells: dict[tuple[str, str], Cell]
@@ -132,7 +131,6 @@ class Overview:
     """The share of runs that reached `REACH` within each of `episodes`."""
     improvements: dict[tuple[str, str], Improvement]
     """By a pair of labels: the probability that the first is better. Pairs without a common problem are left out."""
-    notes: list[str] = field(default_factory=list)
 
     @property
     def reference(self) -> str:
@@ -159,7 +157,7 @@ def window_of(episodes: int) -> int:
     return max(1, episodes // 50, min(20, episodes // 5))
 
 
-def overview_of(name: str, problems: Sequence[Problem], labels: Sequence[str], notes: Sequence[str] = ()) -> Overview:
+def overview_of(problems: Sequence[Problem], labels: Sequence[str]) -> Overview:
     """All numbers across `problems`; `labels` is the order of the agents, of which those without runs are left out."""
     problems = [problem for problem in problems if problem.runs]
     labels = [label for label in labels if any(label in problem.runs for problem in problems)]
@@ -173,7 +171,7 @@ def overview_of(name: str, problems: Sequence[Problem], labels: Sequence[str], n
     begin = max(1.0, soonest / 2) if math.isfinite(soonest) else 1.0
     episodes = np.unique(np.geomspace(begin, longest, PLACES).round())
     return Overview(
-        name, labels, problems, cells,
+        labels, problems, cells,
         means={label: interquartile_mean(scores[label]) for label in labels},
         gaps={label: optimality_gap(scores[label]) for label in labels},
         thresholds=THRESHOLDS,
@@ -183,7 +181,6 @@ def overview_of(name: str, problems: Sequence[Problem], labels: Sequence[str], n
         episodes=episodes,
         reached={label: reached(until[label], episodes) for label in labels},
         improvements=improvements_of(problems, labels),
-        notes=list(notes),
     )  # fmt: skip
 
 

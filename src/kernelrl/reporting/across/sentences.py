@@ -20,13 +20,15 @@ __all__ = [
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a row: "a, b and c"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    """Names in a row: "a, b and c"; with semicolons if there are commas in them."""
+    comma = "; " if any("," in name for name in names) else ", "
+    return names[0] if len(names) == 1 else f"{comma.join(names[:-1])} and {names[-1]}"
 
 
-def number(value: float) -> str:
+def number(value: float, digits: int = 2) -> str:
     """A fraction or a probability."""
-    return f"{value:.2f}".replace("-", "−")
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", "−") if text.strip("-0.") else text.removeprefix("-")
 
 
 def with_interval(estimate: Estimate) -> str:
