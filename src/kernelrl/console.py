@@ -139,8 +139,12 @@ class Job(Protocol):
         """Its name."""
 
     @property
-    def episodes(self) -> int:
-        """How many episodes it will have."""
+    def goal(self) -> int:
+        """How many episodes, or steps, it will have."""
+
+    @property
+    def unit(self) -> str:
+        """Which of these: "episode" or "step"."""
 
 
 class Runs:
@@ -148,7 +152,7 @@ class Runs:
 
     def __init__(self, jobs: Sequence[Job], done: dict[str, int]) -> None:
         self._done = done
-        self._total, self._live, self._tasks = sum(job.episodes for job in jobs), None, dict[str, Any]()
+        self._total, self._live, self._tasks = sum(job.goal for job in jobs), None, dict[str, Any]()
         self._said: dict[str, float] = {}
         if sys.stderr.isatty():
             from rich import progress
@@ -177,18 +181,18 @@ class Runs:
         else:
             say(text)
 
-    def update(self, job: Job, episode: int, mean: float | None) -> None:
-        """Show that a run is at `episode`, and the mean return of its last episodes."""
-        self._done[job.name] = episode
+    def update(self, job: Job, done: int, mean: float | None) -> None:
+        """Show how many episodes, or steps, of a run are done, and the mean return of its last episodes."""
+        self._done[job.name] = done
         shown = "" if mean is None else f"mean return {mean:.3g}"
         if self._live is not None:
             if job.name not in self._tasks:
-                self._tasks[job.name] = self._live.add_task(job.name, total=job.episodes, completed=episode, mean=shown)
-            self._live.update(self._tasks[job.name], completed=episode, mean=shown)
+                self._tasks[job.name] = self._live.add_task(job.name, total=job.goal, completed=done, mean=shown)
+            self._live.update(self._tasks[job.name], completed=done, mean=shown)
             self._live.update(self._all, completed=sum(self._done.values()))
         elif time.monotonic() - self._said.setdefault(job.name, time.monotonic()) >= LINE_SECONDS:
             self._said[job.name] = time.monotonic()
-            self.say(f"{job.name}: episode {episode} of {job.episodes}, {shown}")
+            self.say(f"{job.name}: {job.unit} {done} of {job.goal}, {shown}")
 
     def end(self, job: Job, text: str) -> None:
         """Show that a run has ended."""

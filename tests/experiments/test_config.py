@@ -12,7 +12,7 @@ from kernelrl.envs.making import make_environment
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError, catalogue, read_experiment
 from kernelrl.experiments.objects import build_agent, build_environment, listing
-from kernelrl.experiments.runner import Plan
+from kernelrl.experiments.plan import Plan
 
 EXAMPLE = """
 name = "my-comparison"
@@ -330,4 +330,5 @@ def test_kinds_of_machine_code(tmp_path):
     """Agents that differ in numbers only are compiled once."""
     agents = RANDOM + GREEDY + GREEDY.replace('"greedy"', '"other"').replace("0.1", "0.2")
     plan = Plan.of(read_experiment(write_toml(tmp_path / "a.toml", agents)))
-    assert plan.kinds["greedy"] == plan.kinds["other"] != plan.kinds["random"]
+    greedy, other, random = (plan.kinds["kernelrl/TwinRooms-v0", label] for label in ("greedy", "other", "random"))
+    assert greedy == other != random

@@ -13,7 +13,7 @@ from kernelrl.experiments.learning import Job
 from kernelrl.experiments.local import LocalEngine, Worker
 from kernelrl.experiments.runner import Driver
 
-KINDS = {"a": "slow", "b": "slow", "c": "quick"}
+KINDS = {("", "a"): "slow", ("", "b"): "slow", ("", "c"): "quick"}
 
 
 class Script:
@@ -32,7 +32,7 @@ class Script:
     def next_event(self, timeout):
         name, kind, expected = self.events.pop(0)
         assert self.begun == expected
-        data = {"progress": {"episode": 1, "mean": 0.0}, "failed": {"why": "", "trace": ""}}.get(kind, {})
+        data = {"progress": {"done": 1, "mean": 0.0}, "failed": {"why": "", "trace": ""}}.get(kind, {})
         return Event(self.tasks[name], kind, data)
 
 
@@ -81,7 +81,7 @@ def test_without_kinds_nothing_waits(tmp_path):
 @pytest.mark.parametrize("learning", [False, True])
 def test_a_worker_that_only_compiles_is_stopped_at_once(learning, monkeypatch):
     """It has nothing to store, and compiling cannot be interrupted; one that learns is asked to store what it has."""
-    report = 'print(\'{"kind": "progress", "episode": 1, "mean": 0}\', flush=True); ' if learning else ""
+    report = 'print(\'{"kind": "progress", "done": 1, "mean": 0}\', flush=True); ' if learning else ""
     code = f'import sys; {report}[print(\'{{"kind": "stopped"}}\', flush=True) for line in sys.stdin if "stop" in line]'
     popen = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda arguments, **given: popen([sys.executable, "-c", code], **given))

@@ -15,9 +15,9 @@ from experiment_parts import GREEDY, write_toml
 from kernelrl.agents.files import write_json
 from kernelrl.experiments import learning
 from kernelrl.experiments.config import AgentEntry, read_experiment
-from kernelrl.experiments.learning import learn, snapshot_episodes
+from kernelrl.experiments.learning import learn, snapshot_marks
 from kernelrl.experiments.objects import build_agent
-from kernelrl.experiments.runner import Plan, Result, agent_table, extend, plan_jobs
+from kernelrl.experiments.plan import Plan, Result, agent_table, extend, plan_jobs
 from kernelrl.experiments.store import AGENT, FORMAT, HISTORY, RUN, Run, Store
 
 EPISODES = 40
@@ -121,7 +121,7 @@ def test_pieces_end_at_snapshots(planned):
     _, job = planned
     events = list(learn(job, Path(job.path), lambda: False))
     stored = [event["episode"] for event in events if event["kind"] == "checkpoint"]
-    assert stored == snapshot_episodes(EPISODES) == [1, 2, 8, 20, 40]
+    assert stored == snapshot_marks(EPISODES) == [1, 2, 8, 20, 40]
 
 
 def test_seconds_go_on(planned):

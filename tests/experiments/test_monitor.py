@@ -19,7 +19,7 @@ from kernelrl.envs import optimal
 from kernelrl.experiments.config import AgentEntry, ExperimentError, read_experiment
 from kernelrl.experiments.learning import learn
 from kernelrl.experiments.objects import build_agent, optimal_values
-from kernelrl.experiments.runner import Plan, Result, extend, plan_jobs
+from kernelrl.experiments.plan import Plan, Result, extend, plan_jobs
 from kernelrl.experiments.store import Store
 from kernelrl.reporting import learnt, page, report_of, summary
 from plain import plain

@@ -12,7 +12,7 @@ import pytest
 import kernelrl as krl
 from experiment_parts import GREEDY, RANDOM, table, write_toml
 from kernelrl import experiments
-from kernelrl.experiments.store import FORMAT, safe_name
+from kernelrl.experiments.store import FORMAT, FORMAT_SEVERAL, safe_name
 from plain import plain
 
 
@@ -53,7 +53,7 @@ def test_layout(made):
 
 def test_one_table(made):
     frame = experiments.load(made)
-    assert frame.columns == ["label", "seed", "episode", "return", "steps", "seconds", "value"]
+    assert frame.columns == ["problem", "label", "seed", "episode", "return", "steps", "seconds", "value"]
     assert frame.schema["episode"] == frame.schema["steps"] == polars.Int64
     assert frame.schema["seconds"] == frame.schema["value"] == frame.schema["return"] == polars.Float64
     assert len(frame) == 4 * 60
@@ -140,7 +140,7 @@ def test_newer_formats(copy):
         _ = runs["greedy", 1].config
     assert runs["greedy", 3].config
     file = copy / "experiment.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT + 1}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": FORMAT_SEVERAL + 1}))
     with pytest.raises(experiments.StoreError, match=r"experiment\.json was written by a newer version"):
         experiments.open_store(copy)
     file.write_text("{")

@@ -60,19 +60,19 @@ def run(
 def summarise(result: Result) -> dict[str, Any]:
     """The result of every run."""
     experiment, runs = result.store.experiment, []
-    for agent in experiment["agents"]:
-        for seed in experiment["seeds"]:
-            found = result.store.run(agent["label"], seed)
-            row: dict[str, Any] = {"label": found.label, "seed": seed, "path": str(found.path)}
-            try:
-                history = found.history()
-                row |= {"episodes": len(history), "finished": found.finished, "total_return": history["return"].sum()}
-                row["seconds"] = history["seconds"][-1] if len(history) else 0.0
-            except ValueError as error:
-                row |= {"episodes": 0, "finished": False, "error": str(error)}
-            if (agent["label"], seed) in result.failed:
-                row["error"] = result.failed[agent["label"], seed]
-            runs.append(row)
+    for found in result.store.planned():
+        row: dict[str, Any] = {
+            "problem": found.problem, "label": found.label, "seed": found.seed, "path": str(found.path),
+        }  # fmt: skip
+        try:
+            history = found.history()
+            row |= {"episodes": len(history), "finished": found.finished, "total_return": history["return"].sum()}
+            row["seconds"] = history["seconds"][-1] if len(history) else 0.0
+        except ValueError as error:
+            row |= {"episodes": 0, "finished": False, "error": str(error)}
+        if found.key in result.failed:
+            row["error"] = result.failed[found.key]
+        runs.append(row)
     return {
         "experiment": experiment["name"], "path": str(result.store.path), "episodes": experiment["episodes"],
         "finished": result.finished, "interrupted": result.interrupted, "failed": len(result.failed), "runs": runs,
@@ -81,18 +81,22 @@ def summarise(result: Result) -> dict[str, Any]:
 
 def show(summary: dict[str, Any], result: Result, again: str) -> None:
     """The summary for people."""
-    by_label: dict[str, list[dict[str, Any]]] = {}
+    several = result.store.several
+    problems: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in summary["runs"]:
-        by_label.setdefault(row["label"], []).append(row)
-    width = max(map(len, by_label))
-    for label, rows in by_label.items():
-        whole = [row for row in rows if row["finished"]]
-        text = f"{label:{width}}  {len(whole)} of {len(rows)} runs finished"
-        if whole:
-            mean = sum(row["total_return"] for row in whole) / len(whole)
-            seconds = sum(row["seconds"] for row in whole) / len(whole)
-            text += f", total reward {mean:.6g} on average, {seconds:.3g} s of learning each"
-        print(text)
+        problems.setdefault(row["problem"], {}).setdefault(row["label"], []).append(row)
+    width = max(len(row["label"]) for row in summary["runs"])
+    for problem, by_label in problems.items():
+        if several:
+            print(f"{problem}:")
+        for label, rows in by_label.items():
+            whole = [row for row in rows if row["finished"]]
+            text = f"{'  ' * several}{label:{width}}  {len(whole)} of {len(rows)} runs finished"
+            if whole:
+                mean = sum(row["total_return"] for row in whole) / len(whole)
+                seconds = sum(row["seconds"] for row in whole) / len(whole)
+                text += f", total reward {mean:.6g} on average, {seconds:.3g} s of learning each"
+            print(text)
     for line in advice(summary, result, again):
         print(line, file=sys.stderr)
     if "report" in summary:
@@ -106,11 +110,10 @@ def advice(summary: dict[str, Any], result: Result, again: str) -> list[str]:
     unreadable: list[str] = []
     begun: list[str] = []
     nothing: list[str] = []
-    for row in summary["runs"]:
-        key = (row["label"], row["seed"])
-        if key in result.failed:
-            kind = unreadable if key in result.unreadable else begun if row["episodes"] else nothing
-            kind.append(f"{row['label']} seed {row['seed']}")
+    for run, row in zip(result.store.planned(), summary["runs"], strict=True):
+        if run.key in result.failed:
+            kind = unreadable if run.key in result.unreadable else begun if row["episodes"] else nothing
+            kind.append(f"{' '.join(run.key[:-1])} seed {run.seed}")
     lines = []
     if unreadable:
         lines.append(f"Damaged: {', '.join(unreadable)}. Remove the folders named above; they are then learnt again.")

@@ -18,99 +18,56 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
     [agents.sweep]                 # optional: an agent for every combination, "greedy bonus_scale=0.1" and so on
     bonus_scale = [0.1, 1.0]
 
+In place of `[environment]` there can be several problems (see `problems`). Labels in `on`, `not_on` and `at` may be
+patterns such as "Oil *"; a label itself comes first.
+
+    [[environments]]
+    label = "Oil 50"               # unique; default: the id
+    id = "kernelrl/Oil-v0"
+    steepness = 50                 # keyword arguments
+    episodes = 200                 # optional, default: the experiment's; or `steps`, after which a run ends
+    best = 4.0                     # optional, the return that counts as 1; default: V*
+    worst = 0.0                    # optional, the return that counts as 0
+
+    [[agents]]
+    …
+    on = ["Oil *"]                 # optional: where the agent runs; or `not_on`, where it does not
+    [agents.at."Oil 50"]           # optional: other hyper-parameters there; later tables replace earlier ones
+    bonus_scale = 0.3
+
+`problems = "suite"` takes the problems of another experiment instead, of the catalogue or of a file beside this one.
+
 This module checks the form of the file; hyper-parameters are checked by making the agents (see `objects`).
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictInt, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError, field_validator, model_validator
 
+from kernelrl.experiments.entries import (
+    AgentEntry,
+    Environment,
+    ExperimentError,
+    ProblemEntry,
+    distinct,
+    finite,
+    repeated,
+)
 from kernelrl.imports import no_such
 
-__all__ = ["CATALOGUE", "AgentEntry", "Experiment", "ExperimentError", "catalogue", "read_experiment"]
+__all__ = [
+    "CATALOGUE", "AgentEntry", "Environment", "Experiment", "ExperimentError", "ProblemEntry", "catalogue",
+    "read_experiment",
+]  # fmt: skip
 
 CATALOGUE = Path(__file__).parent / "catalogue"
+NO_ENVIRONMENT = "environment is missing; or give several, [[environments]]"
 DEEPEST = 20  # levels of nested tables and lists
-
-
-class ExperimentError(ValueError):
-    """An experiment that cannot be run as asked; the message names what is wrong and what would work."""
-
-
-def finite(value: Any) -> Any:
-    """`value` with infinities as "inf" and "-inf", for JSON; a NaN is an error."""
-    if isinstance(value, float) and not math.isfinite(value):
-        if math.isnan(value):
-            raise ValueError("nan is not a value")
-        return str(value)
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return value
-
-
-class Entry(BaseModel):
-    """A table of named keys and of others, which are passed on to a constructor."""
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, JsonValue]
-
-    @property
-    def others(self) -> dict[str, Any]:
-        """The keys besides the named ones."""
-        return {key: finite(value) for key, value in (self.__pydantic_extra__ or {}).items()}
-
-
-class Environment(Entry):
-    """Gymnasium's id and keyword arguments."""
-
-    id: str = Field(min_length=1)
-
-
-class AgentEntry(Entry):
-    """One curve of the experiment."""
-
-    label: str = Field(min_length=1)
-    agent: str = Field(min_length=1)
-    preset: str | None = None
-    monitor: StrictBool = False
-    sweep: dict[str, list[JsonValue]] = Field(default_factory=dict)
-
-    @field_validator("label")
-    @classmethod
-    def _visible(cls, label: str) -> str:
-        if not label.isprintable() or label != label.strip():
-            raise ValueError("must be printable, without spaces around it")
-        return label
-
-    def expanded(self) -> list[AgentEntry]:
-        """One entry for each combination of the sweep's values."""
-        for key, values in self.sweep.items():
-            if key in ("label", "agent", "monitor", "sweep"):
-                raise ValueError(f"sweep.{key}: sweeps go over hyper-parameters and presets")
-            if key in self.others or (key == "preset" and self.preset is not None):
-                raise ValueError(f"sweep.{key}: {key} is also given beside the sweep; leave one out")
-            if not values:
-                raise ValueError(f"sweep.{key}: the list of values is empty")
-            if any(value in values[:i] for i, value in enumerate(values)):
-                raise ValueError(f"sweep.{key}: a value occurs twice in {values}")
-        from kernelrl.agents.codec import text
-
-        fixed = self.model_dump(exclude={"sweep", "label"})
-        every = []
-        for combination in itertools.product(*self.sweep.values()):
-            chosen = dict(zip(self.sweep, combination, strict=True))
-            label = " ".join([self.label, *(f"{key}={text(value, quoted=False)}" for key, value in chosen.items())])
-            every.append(AgentEntry.model_validate({**fixed, **chosen, "label": label}))
-        return every
 
 
 class Experiment(BaseModel):
@@ -121,7 +78,8 @@ class Experiment(BaseModel):
     name: str = Field(min_length=1)
     episodes: StrictInt = Field(ge=1)
     seeds: list[StrictInt]
-    environment: Environment
+    environment: Environment | None = None
+    environments: list[ProblemEntry] | None = Field(default=None, min_length=1)
     agents: list[AgentEntry] = Field(min_length=1)
 
     @field_validator("seeds", mode="before")
@@ -153,13 +111,47 @@ class Experiment(BaseModel):
                 every += entry.expanded()
             except ValueError as error:
                 raise ValueError(f'"{entry.label}": {error}') from error
-        if twice := repeated(entry.label for entry in every):
-            raise ValueError(f'the label "{twice[0]}" occurs twice; give each agent its own label')
-        # Folders are named after labels, and not every file system distinguishes A from a.
-        if twice := repeated(entry.label.casefold() for entry in every):
-            alike = [entry.label for entry in every if entry.label.casefold() == twice[0]]
-            raise ValueError(f"the labels {' and '.join(alike)} differ in capital letters only")
+        distinct([entry.label for entry in every], "agent")
         return every
+
+    @field_validator("environments")
+    @classmethod
+    def _distinct_problems(cls, problems: list[ProblemEntry] | None) -> list[ProblemEntry] | None:
+        distinct([problem.label for problem in problems or []], "problem")
+        return problems
+
+    @model_validator(mode="after")
+    def _placed(self) -> Self:
+        if self.environments is None:
+            if self.environment is None:
+                raise ValueError(NO_ENVIRONMENT)
+            for entry in self.agents:
+                if wrong := [key for key in ("on", "not_on", "at") if getattr(entry, key)]:
+                    raise ValueError(f'agents "{entry.label}" {wrong[0]}: it is for several problems, [[environments]]')
+            return self
+        if self.environment is not None:
+            raise ValueError("environment and environments are both given; leave one out")
+        labels = [problem.label for problem in self.environments]
+        for i, entry in enumerate(self.agents):
+            try:
+                self.agents[i] = entry.placed(labels)
+            except ValueError as error:
+                raise ValueError(f'agents "{entry.label}" {error}') from error
+        return self
+
+    @property
+    def several(self) -> bool:
+        """Whether the file has `[[environments]]`."""
+        return self.environments is not None
+
+    def pairs(self) -> Iterator[tuple[Environment, str, AgentEntry]]:
+        """All problems and agents that run on them: the environment, the problem's label, the agent's entry there."""
+        if self.environment is not None:
+            yield from ((self.environment, self.environment.id, entry) for entry in self.agents)
+        for problem in self.environments or []:
+            for entry in self.agents:
+                if problem.label in (entry.on or []):
+                    yield problem, problem.label, entry.on_problem(problem.label)
 
     @classmethod
     def checked(cls, content: Any, source: str) -> Self:
@@ -169,6 +161,8 @@ class Experiment(BaseModel):
             finite(experiment.model_dump())
         except ValidationError as error:
             lines = [explain(cls, problem, content) for problem in error.errors()]
+            if isinstance(content, dict) and not {"environment", "environments"} & content.keys():
+                lines = [*(line for line in lines if line != NO_ENVIRONMENT), NO_ENVIRONMENT]
             raise ExperimentError("\n".join(f"{source}: {line}" for line in lines)) from error
         except ValueError as error:
             raise ExperimentError(f"{source}: {error}") from error
@@ -178,35 +172,31 @@ class Experiment(BaseModel):
         """The whole experiment as JSON; `checked` reads it again."""
         content: dict[str, Any] = finite(self.model_dump(exclude_none=True))
         for entry in content["agents"]:
-            del entry["sweep"]
-            if not entry["monitor"]:
-                del entry["monitor"]
+            for key in ("sweep", "not_on"):
+                del entry[key]
+            for key in ("monitor", "at"):
+                if not entry[key]:
+                    del entry[key]
         return content
-
-
-def repeated(values: Iterable[Any]) -> list[Any]:
-    """The values that occurred before."""
-    seen: set[Any] = set()
-    return [value for value in values if value in seen or seen.add(value)]  # type: ignore[func-returns-value]
 
 
 def explain(cls: type[BaseModel], problem: Any, content: Any) -> str:
     """One of pydantic's errors as a line that names the key, what was given and what is allowed."""
     where, given = list(problem["loc"]), problem.get("input")
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
-    if len(where) > 1 and where[0] == "agents" and isinstance(where[1], int):
-        entry = content["agents"][where[1]]
-        label = entry.get("label") if isinstance(entry, dict) else None
+    if len(where) > 1 and where[0] in ("agents", "environments") and isinstance(where[1], int):
+        entry = content[where[0]][where[1]]
+        label = entry.get("label") or entry.get("id") if isinstance(entry, dict) else None
         place = " ".join(
-            ["agents", f'"{label}"' if label else f"number {where[1] + 1}"] + [str(part) for part in where[2:]]
+            [where[0], f'"{label}"' if label else f"number {where[1] + 1}"] + [str(part) for part in where[2:]]
         )
     if problem["type"] == "extra_forbidden":
-        return no_such("key", str(where[-1]), cls.model_fields)
+        return no_such("key", str(where[-1]), [*cls.model_fields, "problems"])
     if problem["type"] == "missing":
         return f"{place} is missing"
     said = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
-        return f"{place}: {said}"
+        return f"{place}: {said}" if place else said
     return f"{place}: {said[0].lower()}{said[1:]}, got {given!r}"
 
 
@@ -229,7 +219,27 @@ def catalogue() -> dict[str, Path]:
 
 
 def read_experiment(source: str | Path, episodes: int | None = None, seeds: int | None = None) -> Experiment:
-    """The experiment of that name in the catalogue or in that file, with other `episodes` or `seeds` if given."""
+    """The experiment of that name in the catalogue or in that file, with other `episodes` or `seeds` if given.
+
+    Given `episodes` also replace the numbers that single problems have.
+    """
+    path, content = read_toml(source)
+    if "problems" in content:
+        content["environments"] = problems_from(content, path)
+    given = {"episodes": episodes, "seeds": seeds}
+    content |= {key: value for key, value in given.items() if value is not None}
+    if episodes is not None and isinstance(content.get("environments"), list):
+        content["environments"] = [
+            {key: value for key, value in table.items() if key not in ("episodes", "steps")}
+            if isinstance(table, dict)
+            else table
+            for table in content["environments"]
+        ]
+    return Experiment.checked(content, str(path))
+
+
+def read_toml(source: str | Path) -> tuple[Path, dict[str, Any]]:
+    """The path and the content of the experiment of that name or in that file."""
     path = Path(source)
     if not path.is_file():
         if str(source) not in catalogue():
@@ -249,5 +259,21 @@ def read_experiment(source: str | Path, episodes: int | None = None, seeds: int 
         raise ExperimentError(f"{path}: cannot be read: {error.strerror}") from error
     if too_deep:
         raise ExperimentError(f"{path}: tables and lists are nested more than {DEEPEST} deep; no value needs that")
-    given = {"episodes": episodes, "seeds": seeds}
-    return Experiment.checked({**content, **{k: v for k, v in given.items() if v is not None}}, str(path))
+    return path, content
+
+
+def problems_from(content: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+    """The problems of the experiment that `problems` names, with its numbers of episodes; `problems` is removed."""
+    name = content.pop("problems")
+    if not isinstance(name, str):
+        raise ExperimentError(f"{path}: problems must be the name or the file of an experiment, got {name!r}")
+    if doubled := [key for key in ("environment", "environments") if key in content]:
+        raise ExperimentError(f"{path}: problems and {doubled[0]} are both given; leave one out")
+    beside = path.parent / name
+    found = read_experiment(beside if beside.is_file() else name)
+    if found.environments is None:
+        raise ExperimentError(f'{path}: problems: the experiment "{name}" has no [[environments]]')
+    default = {"episodes": found.episodes}
+    return [
+        {**({} if "steps" in table else default), **table} for table in found.to_json()["environments"]
+    ]  # fmt: skip

@@ -25,7 +25,7 @@ class Task:
 class Event:
     """What happened to a task.
 
-    `kind` is "progress" (episode, mean), "checkpoint", "message" (text); or an end: "finished", "stopped", "failed"
+    `kind` is "progress" (done, mean), "checkpoint", "message" (text); or an end: "finished", "stopped", "failed"
     (why, trace: an exception) or "died" (why, trace: the process is gone).
     """
 

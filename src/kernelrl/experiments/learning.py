@@ -38,11 +38,12 @@ from kernelrl.experiments.store import (
     empty_history,
     read_history,
     read_json,
+    run_key,
     write_history,
 )
 from kernelrl.loading import load as load_agent
 
-__all__ = ["Job", "compile_key", "learn", "snapshot_episodes", "warm"]
+__all__ = ["Job", "compile_key", "learn", "snapshot_marks", "warm"]
 
 PIECE_SECONDS = 1.0  # how long a piece of learning takes, and so how soon a worker can be stopped
 RECENT = 100  # episodes whose mean return is shown
@@ -61,23 +62,46 @@ class Job:
     path: str
     snapshots: list[int]
     checkpoint_seconds: float
+    problem: str = ""
+    several: bool = False
+    steps: int | None = None
+    """The run ends with the episode in which these steps are reached; `episodes` does not count then."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Label and seed; with several problems that of the problem first."""
+        return run_key(self)
 
     @property
     def name(self) -> str:
         """Its name on the screen."""
-        return f"{self.label}, seed {self.seed}"
+        return f"{', '.join(self.key[:-1])}, seed {self.seed}"
+
+    @property
+    def unit(self) -> str:
+        """What is counted: "episode" or "step"; also `snapshots` are numbers of these."""
+        return "episode" if self.steps is None else "step"
+
+    @property
+    def goal(self) -> int:
+        """How many of them the run should have."""
+        return self.episodes if self.steps is None else self.steps
+
+    def done(self, history: polars.DataFrame) -> int:
+        """How many of them a history has."""
+        return len(history) if self.steps is None else int(history["steps"].sum())
 
 
-def snapshot_episodes(episodes: int) -> list[int]:
-    """After how many episodes the agent of the first seed is kept."""
-    return sorted({max(1, round(share * episodes)) for share in SNAPSHOTS})
+def snapshot_marks(goal: int) -> list[int]:
+    """After how many episodes, or steps, the agent of the first seed is kept."""
+    return sorted({max(1, round(share * goal)) for share in SNAPSHOTS})
 
 
 def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-    """Continue the run in `folder` to the job's number of episodes; yield events.
+    """Continue the run in `folder` to the job's number of episodes, or steps; yield events.
 
-    Events have a "kind": "progress" (episode, mean), "checkpoint" (files, in the order of writing), and at the end
-    "finished" or, if `stopped` said so or Ctrl-C came, "stopped".
+    Events have a "kind": "progress" (done: episodes or steps, mean), "checkpoint" (files, in the order of
+    writing), and at the end "finished" or, if `stopped` said so or Ctrl-C came, "stopped".
     """
     entry, environment = AgentEntry(**job.agent), Environment(**job.environment)
     with warnings.catch_warnings():
@@ -90,24 +114,34 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
         stored = read_json(folder / RUN)[
             "episodes"
         ]  # fewer than the agent's if the run was killed between the two files
-        piece, saved = 1, time.monotonic()
-        yield progress(agent, history)
+        piece, saved, done = 1, time.monotonic(), job.done(history)
+        yield progress(job, history)
         interrupted = False
-        while agent.episodes < job.episodes and not (interrupted or stopped()):
-            goal = min(episode for episode in (*job.snapshots, job.episodes) if episode > agent.episodes)
-            part = agent.fit(env, min(piece, goal - agent.episodes), seed=job.seed, progress=False, monitor=monitor)
+        while done < job.goal and not (interrupted or stopped()):
+            mark = min(mark for mark in (*job.snapshots, job.goal) if mark > done)
+            part = agent.fit(
+                env, min(piece, episodes_to(mark - done, job, agent)), seed=job.seed, progress=False, monitor=monitor
+            )
             history.extend(rows(part, history))
-            interrupted = part.interrupted
+            interrupted, done = part.interrupted, job.done(history)
             seconds = min(PIECE_SECONDS, job.checkpoint_seconds)
             piece = max(1, min(4 * piece, int(len(part) * seconds / max(part.seconds, 1e-9))))
-            if agent.episodes == goal or time.monotonic() - saved >= job.checkpoint_seconds:
+            if done >= mark or time.monotonic() - saved >= job.checkpoint_seconds:
                 yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
                 stored, saved = agent.episodes, time.monotonic()
-            yield progress(agent, history)
+            yield progress(job, history)
         if stored < agent.episodes:
             yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
         env.close()
-    yield {"kind": "finished" if agent.episodes >= job.episodes else "stopped"}
+    yield {"kind": "finished" if done >= job.goal else "stopped"}
+
+
+def episodes_to(missing: int, job: Job, agent: Agent) -> int:
+    """How many episodes can be played in one call without passing a mark from which `missing` are missing.
+
+    An episode has at most H steps, so only the last one can reach a number of steps.
+    """
+    return missing if job.steps is None else max(1, missing // agent.spaces.horizon)
 
 
 def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.DataFrame]:
@@ -139,10 +173,10 @@ def rows(part: Any, history: polars.DataFrame) -> polars.DataFrame:
     return polars.DataFrame(columns, schema=history.schema)
 
 
-def progress(agent: Agent, history: polars.DataFrame) -> dict[str, Any]:
+def progress(job: Job, history: polars.DataFrame) -> dict[str, Any]:
     """The event that says how far the run is."""
     recent = history["return"].tail(RECENT)
-    return {"kind": "progress", "episode": agent.episodes, "mean": recent.mean() if len(recent) else None}
+    return {"kind": "progress", "done": job.done(history), "mean": recent.mean() if len(recent) else None}
 
 
 def checkpoint(
@@ -151,26 +185,28 @@ def checkpoint(
     """Store agent and history, in an order that leaves a valid checkpoint at every moment (see `store`)."""
     write_history(folder / HISTORY, history)
     files = [HISTORY]
-    if agent.episodes in job.snapshots:
+    if job.done(history[:-1]) < max((mark for mark in job.snapshots if mark <= job.done(history)), default=0):
         files.append(f"agent-{agent.episodes}.krl")
     files.append(AGENT)
     for name in files[1:]:
         agent.save(folder / name)
-    content = record(job, configured, agent.episodes, float(history["seconds"][-1]))
+    finished = job.done(history) >= job.goal
+    content = record(job, configured, agent.episodes, float(history["seconds"][-1]), finished)
     write_json(folder / RUN, content | {"settings_used": codec.encode_all(agent.settings_used())})
     return {"kind": "checkpoint", "episode": agent.episodes, "files": [*files, RUN]}
 
 
-def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float) -> dict[str, Any]:
+def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float, finished: bool) -> dict[str, Any]:
     """The content of run.json."""
     packages = ("gymnasium", "numba", "numpy", "polars")
     return {
         "format": FORMAT,
+        **({"problem": job.problem} if job.several else {}),
         "label": job.label,
         "seed": job.seed,
         "configuration": configured,
         "episodes": episodes,
-        "finished": episodes >= job.episodes,
+        "finished": finished,
         "seconds": seconds,
         "versions": {
             "kernelrl": __version__,

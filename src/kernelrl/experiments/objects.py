@@ -19,7 +19,7 @@ from kernelrl.agents.base import Agent
 from kernelrl.agents.registry import registered
 from kernelrl.envs import ENVIRONMENTS
 from kernelrl.envs.making import make_environment
-from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
+from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError, ProblemEntry
 from kernelrl.geometry import metrics
 from kernelrl.imports import imported, no_such
 
@@ -76,7 +76,8 @@ def build_environment(environment: Environment) -> gym.Env[Any, Any]:
     try:
         return make_environment(environment.id, environment.others)
     except ValueError as error:
-        raise ExperimentError(f"environment: {error}") from error
+        where = f'environments "{environment.label}"' if isinstance(environment, ProblemEntry) else "environment"
+        raise ExperimentError(f"{where}: {error}") from error
 
 
 def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> Callable[[Any, int], Any] | None:
@@ -105,7 +106,7 @@ def configuration(agent: Agent, entry: AgentEntry, environment: Environment) -> 
     content = {
         "agent": entry.agent,
         "hyper_parameters": codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters}),
-        "environment": {"id": environment.id, **environment.others},
+        "environment": environment.table,
         "monitor": entry.monitor,
     }
     return dict(json.loads(json.dumps(content)))  # in the form in which it will be read, for comparing

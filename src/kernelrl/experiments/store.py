@@ -7,6 +7,9 @@
     DIR/runs/LABEL/seed-S/agent.krl           the latest checkpoint
     DIR/runs/LABEL/seed-S/agent-EPISODE.krl   the agent after that many episodes, for the first seed
 
+An experiment over several problems has DIR/runs/PROBLEM/LABEL/seed-S in place of DIR/runs/LABEL/seed-S. How its reader
+tells problems apart is explained in `problems`.
+
 The agent's file determines how far a run is, since a run continues from it. A checkpoint writes the history first, then
 snapshots, then the agent, then run.json, each by renaming. If it is killed at any point, the history has at least the
 episodes of the agent's file; later ones are dropped when it is read. Before the first checkpoint there is no agent's
@@ -15,8 +18,6 @@ file; a run without one has learnt nothing, and begins again with the experiment
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -24,8 +25,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelrl.agents.files import replacing, sync_folder, write_json
-from kernelrl.imports import one_line
+from kernelrl.agents.files import write_json
+from kernelrl.experiments.files import (
+    AGENT,
+    COLUMNS,
+    EXPERIMENT,
+    EXPERIMENT_SHAPE,
+    FORMAT,
+    FORMAT_SEVERAL,
+    HISTORY,
+    RUN,
+    RUN_SHAPE,
+    SEVERAL_SHAPE,
+    StoreError,
+    check_shape,
+    empty_history,
+    make_folder,
+    read_history,
+    read_json,
+    safe_name,
+    write_history,
+)
+from kernelrl.experiments.problems import Problem, problems_of
+from kernelrl.imports import no_such
 
 if TYPE_CHECKING:
     import polars
@@ -33,129 +55,10 @@ if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
 __all__ = [
-    "FORMAT", "Run", "Store", "StoreError", "empty_history", "is_free", "load", "make_folder", "open_store",
-    "read_json", "safe_name", "write_history",
+    "AGENT", "EXPERIMENT", "FORMAT", "FORMAT_SEVERAL", "HISTORY", "RUN", "OneProblem", "Run", "Store", "StoreError",
+    "empty_history", "is_free", "load", "make_folder", "open_store", "read_history", "read_json", "run_key",
+    "safe_name", "write_history",
 ]  # fmt: skip
-
-FORMAT = 3
-EARLIER = {1: "stored values in other units", 2: "wrote hyper-parameters in another form"}
-EXPERIMENT, HISTORY, RUN, AGENT = "experiment.json", "history.parquet", "run.json", "agent.krl"
-COLUMNS = ("episode", "return", "steps", "seconds", "value")
-MONITORED = ("below", "shortfall")
-
-# The least that the JSON files must contain: a type, a table of keys, or a list of something.
-EXPERIMENT_SHAPE = {
-    "name": str, "episodes": int, "seeds": [int], "environment": {"id": str}, "agents": [{"label": str, "agent": str}],
-}  # fmt: skip
-RUN_SHAPE = {"configuration": {"agent": str, "hyper_parameters": dict, "environment": {"id": str}}, "episodes": int}
-WORDS = {str: "a text", int: "a whole number", dict: "a table"}
-
-
-class StoreError(ValueError):
-    """A store, or a file of it, that cannot be read; the message names the file."""
-
-
-def safe_name(label: str) -> str:
-    """`label` as the name of a folder: itself if that is safe, else its safe characters and a hash of the whole."""
-    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._=+,()-]{0,79}", label) and label[-1] not in ". "
-    if plain and not re.search(r"-[0-9a-f]{8}$", label):
-        return label
-    remains = re.sub(r"[^A-Za-z0-9._=+-]+", "_", label).strip("._-")[:60]
-    return f"{remains or 'run'}-{hashlib.sha256(label.encode()).hexdigest()[:8]}"
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder and those above it, synced to disk."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    for folder in missing:
-        sync_folder(folder.parent)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file of the store, if this version can read it."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StoreError(f"{path} is missing") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} is damaged or not a file of kernelrl: {one_line(error)}") from error
-    check_shape(content, {"format": int}, path)
-    version = content["format"]
-    if version > FORMAT:
-        raise StoreError(
-            f"{path} was written by a newer version of kernelrl (format {version}, this version reads {FORMAT}): "
-            "upgrade kernelrl"
-        )
-    if version < FORMAT:
-        raise StoreError(
-            f"{path} was written by an older version of kernelrl (format {version}, this version reads {FORMAT}), "
-            f"which {EARLIER.get(version, 'is not known')}: run the experiment again into another folder"
-        )
-    return dict(content)
-
-
-def check_shape(content: Any, shape: Any, path: Path, place: str = "the content") -> None:
-    """Raise StoreError unless the `content` of a JSON file has the `shape` (see `EXPERIMENT_SHAPE`)."""
-    kind: Any = shape if isinstance(shape, type) else type(shape)
-    if not isinstance(content, kind) or isinstance(content, bool):
-        word = WORDS.get(kind, "a list")
-        raise StoreError(f"{path} is damaged: {place} must be {word}, and is {shortened(content)}")
-    if isinstance(shape, dict):
-        for key, inner in shape.items():
-            check_shape(content.get(key), inner, path, key if place == "the content" else f"{place}.{key}")
-    elif isinstance(shape, list):
-        for i, item in enumerate(content):
-            check_shape(item, shape[0], path, f"{place}[{i}]")
-
-
-def shortened(value: Any) -> str:
-    """A value in few characters."""
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}…"
-
-
-# ------------------------------------------------------------------------------------------------------------ history
-
-
-def empty_history(monitor: bool = False) -> polars.DataFrame:
-    """A history without episodes."""
-    import polars
-
-    kinds = [polars.Int64, polars.Float64, polars.Int64, polars.Float64, polars.Float64]
-    schema = dict(zip(COLUMNS, kinds, strict=True))
-    if monitor:
-        schema |= dict(zip(MONITORED, [polars.Int64, polars.Float64], strict=True))
-    return polars.DataFrame(schema=schema)
-
-
-def write_history(path: Path, history: polars.DataFrame) -> None:
-    """Write a history as Parquet."""
-    with replacing(path) as file:
-        history.write_parquet(file)
-
-
-def read_history(path: Path, episodes: int) -> polars.DataFrame:
-    """The first `episodes` rows of a history."""
-    import polars
-
-    if not path.exists():
-        if episodes == 0:
-            return empty_history()
-        raise StoreError(f"{path} is missing, and the agent beside it has played {episodes} episodes")
-    try:
-        history = polars.read_parquet(path, use_pyarrow=False)
-        schema = empty_history(monitor=any(name in history.columns for name in MONITORED)).schema
-        history = history.select(polars.col(name).cast(kind) for name, kind in schema.items())
-    except Exception as error:  # damage makes polars raise errors of many kinds
-        raise StoreError(f"{path} is damaged or cut short: {one_line(error)}") from error
-    history = history.head(episodes)
-    if empty := [name for name in history.columns if history[name].null_count()]:
-        raise StoreError(f"{path} is damaged: a value is missing (null) in column {empty[0]}")
-    if not history["episode"].equals(polars.Series("episode", range(episodes), polars.Int64)):
-        raise StoreError(f"{path} is damaged: it does not hold episodes 0 to {episodes - 1} in order")
-    return history
-
 
 # --------------------------------------------------------------------------------------------------------------- runs
 
@@ -170,6 +73,17 @@ class Run:
     """The run's folder."""
     planned: int = field(repr=False)
     """The number of episodes that the experiment asks for."""
+    problem: str = ""
+    """The label of its problem; with one `[environment]` the id of that."""
+    several: bool = field(default=False, repr=False)
+    """Whether the experiment has several problems."""
+    planned_steps: int | None = field(default=None, repr=False)
+    """The number of steps that the experiment asks for, in place of episodes."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Label and seed; with several problems that of the problem first."""
+        return run_key(self)
 
     @property
     def has_checkpoint(self) -> bool:
@@ -203,8 +117,11 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether all episodes that the experiment asks for are stored, and run.json says so."""
-        return min(self.episodes, int(self.record["episodes"])) >= self.planned
+        """Whether all episodes, or steps, that the experiment asks for are stored, and run.json says so."""
+        recorded = int(self.record["episodes"])
+        if self.planned_steps is None:
+            return min(self.episodes, recorded) >= self.planned
+        return recorded >= self.episodes and int(self.history()["steps"].sum()) >= self.planned_steps
 
     def history(self) -> polars.DataFrame:
         """Episode, return, steps, seconds and value of every stored episode; below and shortfall if monitored."""
@@ -228,6 +145,11 @@ class Run:
         return sorted((int(match[1]), path) for match, path in found if match and int(match[1]) <= episodes)
 
 
+def run_key(run: Any) -> tuple[Any, ...]:
+    """What names a run, or the job of one, within its experiment."""
+    return (run.problem, run.label, run.seed) if run.several else (run.label, run.seed)
+
+
 @dataclass(frozen=True)
 class Store:
     """The folder of an experiment."""
@@ -236,28 +158,104 @@ class Store:
 
     @cached_property
     def experiment(self) -> dict[str, Any]:
-        """The experiment: name, episodes, seeds, environment and agents."""
-        content = read_json(self.path / EXPERIMENT)
-        check_shape(content, {"experiment": EXPERIMENT_SHAPE}, self.path / EXPERIMENT)
+        """The experiment: name, episodes, seeds, environment or environments, and agents."""
+        file = self.path / EXPERIMENT
+        content = read_json(file, FORMAT_SEVERAL)
+        shape = SEVERAL_SHAPE if content["format"] == FORMAT_SEVERAL else EXPERIMENT_SHAPE
+        check_shape(content, {"experiment": shape}, file)
         return dict(content["experiment"])
 
-    def run(self, label: str, seed: int) -> Run:
-        """One of the experiment's runs, begun or not."""
-        return Run(label, seed, self.path / "runs" / safe_name(label) / f"seed-{seed}", self.experiment["episodes"])
+    @property
+    def several(self) -> bool:
+        """Whether the experiment has `[[environments]]`."""
+        return "environments" in self.experiment
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """The problems, in the order of the file; one, if there is one `[environment]`."""
+        return problems_of(self.experiment)
+
+    def problem(self, label: str) -> Problem:
+        """The problem of that label."""
+        found = next((problem for problem in self.problems if problem.label == label), None)
+        if found is None:
+            raise ValueError("problem: " + no_such("problem", label, [problem.label for problem in self.problems]))
+        return found
+
+    def run(self, label: str, seed: int, problem: str | None = None) -> Run:
+        """One of the experiment's runs, begun or not; `problem` is needed if there are several."""
+        if problem is None and len(self.problems) > 1:
+            raise ValueError(f"problem must be given, since {self.path} has several")
+        where = self.problems[0] if problem is None else self.problem(problem)
+        folders = [where.label, label] if self.several else [label]
+        path = self.path.joinpath("runs", *map(safe_name, folders), f"seed-{seed}")
+        return Run(label, seed, path, where.episodes, where.label, self.several, where.steps)
+
+    def planned(self) -> list[Run]:
+        """All runs of the experiment, begun or not, in its order."""
+        return [
+            self.run(agent["label"], seed, problem.label)
+            for problem in self.problems
+            for agent in self.experiment["agents"]
+            if not self.several or problem.label in agent["on"]
+            for seed in self.experiment["seeds"]
+        ]
 
     def runs(self) -> list[Run]:
         """The runs that have begun, in the experiment's order; their files are read only when needed."""
-        every = [self.run(agent["label"], s) for agent in self.experiment["agents"] for s in self.experiment["seeds"]]
+        every = self.planned()
         return [run for run in every if any((run.path / name).exists() for name in (RUN, HISTORY, AGENT))]
+
+    def only(self, problem: str) -> OneProblem:
+        """The store as if that problem's environment were the experiment's only one."""
+        return OneProblem(self.path, self, self.problem(problem))
 
     def write(self, experiment: dict[str, Any]) -> None:
         """Make this the store of `experiment`, or of its extension."""
         from kernelrl import __version__
 
         write_json(
-            self.path / EXPERIMENT, {"format": FORMAT, "kernelrl": __version__, "experiment": experiment}
-        )  # fmt: skip
+            self.path / EXPERIMENT,
+            {
+                "format": FORMAT_SEVERAL if "environments" in experiment else FORMAT,
+                "kernelrl": __version__,
+                "experiment": experiment,
+            },
+        )
         self.__dict__.pop("experiment", None)
+        self.__dict__.pop("problems", None)
+
+
+@dataclass(frozen=True)
+class OneProblem:
+    """What a store has of one problem, in the form of a store with one environment."""
+
+    path: Path
+    """The folder of the whole store."""
+    whole: Store
+    problem: Problem
+
+    @cached_property
+    def experiment(self) -> dict[str, Any]:
+        """The experiment with `environment`, the problem's `episodes` (or `steps`) and the agents that run on it."""
+        whole, label = self.whole.experiment, self.problem.label
+        if not self.whole.several:
+            return whole
+        agents = [
+            {
+                **{key: value for key, value in agent.items() if key not in ("on", "at")},
+                **agent.get("at", {}).get(label, {}),
+            }
+            for agent in whole["agents"]
+            if label in agent["on"]
+        ]
+        limit = {"episodes": self.problem.episodes} | ({"steps": self.problem.steps} if self.problem.steps else {})
+        rest = {"environment": self.problem.environment, "agents": agents}
+        return {"name": whole["name"], **limit, "seeds": whole["seeds"], **rest}
+
+    def runs(self) -> list[Run]:
+        """The problem's runs that have begun."""
+        return [run for run in self.whole.runs() if run.problem == self.problem.label]
 
 
 def open_store(path: str | Path) -> Store:
@@ -277,18 +275,19 @@ def is_free(path: Path) -> bool:
 
 
 def load(path: str | Path) -> polars.DataFrame:
-    """All runs in one table: label, seed, episode, return, steps, seconds, value.
+    """All runs in one table: problem, label, seed, episode, return, steps, seconds, value.
 
     If a run was monitored, there are also below and shortfall, which are null for the others.
     A run that cannot be read is an error that names its file; `open_store(path).runs()` gives the others.
     """
     import polars
 
-    tables = []
-    for run in open_store(path).runs():
-        first = [polars.lit(run.label).alias("label"), polars.lit(run.seed, polars.Int64).alias("seed")]
-        tables.append(run.history().select(*first, polars.all()))
-    empty = empty_history().select(
-        polars.lit("").alias("label"), polars.lit(0, polars.Int64).alias("seed"), *COLUMNS
-    )  # fmt: skip
+    def names(problem: str, label: str, seed: int) -> list[polars.Expr]:
+        texts = [polars.lit(problem).alias("problem"), polars.lit(label).alias("label")]
+        return [*texts, polars.lit(seed, polars.Int64).alias("seed")]
+
+    tables = [
+        run.history().select(*names(run.problem, run.label, run.seed), polars.all()) for run in open_store(path).runs()
+    ]
+    empty = empty_history().select(*names("", "", 0), *COLUMNS)
     return polars.concat([empty.clear(), *tables], how="diagonal")

@@ -53,7 +53,8 @@ def header(summary: Summary, title: str) -> str:
     """The title and what was run."""
     seeds = sorted({seed for c in summary.curves for seed in c.seeds})
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
-    facts = [summary.environment, f"{summary.experiment['episodes']:,} episodes", count]
+    unit = "steps" if "steps" in summary.experiment else "episodes"
+    facts = [summary.environment, f"{summary.experiment[unit]:,} {unit}", count]
     if summary.optimal is not None:
         facts.append(f"optimal value {summary.optimal.start_value:.3f} per episode")
     return f'<h1>{escape(title)}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
