@@ -6,10 +6,10 @@ figures instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
@@ -19,18 +19,31 @@ from kernelrl.reporting.figures import draw_all, window_of
 from kernelrl.reporting.learnt import EVALUATION_EPISODES
 from kernelrl.reporting.summary import Summary, summarize
 
-__all__ = ["write_page"]
+__all__ = ["Part", "write_page"]
 
 
-def write_page(store: Any, out: Path, say: Callable[[str], None], problem: str = "", back: str = "") -> Path:
-    """Write the page of a store into the folder `out`; of one `problem` of several, with a link `back`."""
-    summary = summarize(store, say, maps=True)
+class Part(NamedTuple):
+    """What a page says of the experiment that it is a part of."""
+
+    problem: str = ""
+    back: str = ""
+    """A link to the page of all problems."""
+    order: Sequence[str] = ()
+    """The labels of all agents, so that each has the same colour on all pages."""
+
+
+WHOLE = Part()
+
+
+def write_page(store: Any, out: Path, say: Callable[[str], None], part: Part = WHOLE) -> Path:
+    """Write the page of a store into the folder `out`."""
+    summary = summarize(store, say, maps=True, order=part.order)
     say("Drawing")
     files = save_all(draw_all(summary), out)
-    return write_text(out / NAME, render(summary, files, problem, back))
+    return write_text(out / NAME, render(summary, files, part))
 
 
-def render(summary: Summary, files: dict[str, list[Path]], problem: str = "", back: str = "") -> str:
+def render(summary: Summary, files: dict[str, list[Path]], part: Part = WHOLE) -> str:
     """The page as text."""
     data = {"charts": curve_charts(summary), "maps": map_data(summary)}
     recent = RETURN.format(window_of(summary))
@@ -45,8 +58,8 @@ def render(summary: Summary, files: dict[str, list[Path]], problem: str = "", ba
         ("maps", "What the agents knew", maps_section(summary, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
-    title = ", ".join(filter(None, (str(summary.experiment["name"]), problem)))
-    return rendered(title, back + header(summary, title), summary.notes, sections, data)
+    title = ", ".join(filter(None, (str(summary.experiment["name"]), part.problem)))
+    return rendered(title, part.back + header(summary, title), summary.notes, sections, data)
 
 
 def header(summary: Summary, title: str) -> str:

@@ -161,7 +161,9 @@ def learning_chart(overview: Overview) -> dict[str, Any]:
     """Recent fractions against the share of episodes."""
     traces = bands(overview, overview.shares, overview.learning)
     x = {"title": {"text": "share of each problem's episodes"}, **SHARE}
-    return chart(traces, x, {"title": {"text": "fraction of the ceiling, IQM"}, "hoverformat": ".2f"})
+    ends = [end for curve in overview.learning.values() for end in (np.min(curve.value), np.max(curve.value))]
+    limits = [min(0.0, min(ends)) - 0.02, max(1.0, max(ends)) + 0.03]
+    return chart(traces, x, {"title": {"text": "fraction of the ceiling, IQM"}, "hoverformat": ".2f", "range": limits})
 
 
 def reached_chart(overview: Overview) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from kernelrl.reporting.across.reading import Reading, read_store
 from kernelrl.reporting.across.sections import Section, sections_of
 from kernelrl.reporting.document import NAME, files_list, lines_of, picture, rendered, write_text
 from kernelrl.reporting.drawing import save_all
-from kernelrl.reporting.page import write_page
+from kernelrl.reporting.page import Part, write_page
 from kernelrl.reporting.tables import key
 
 __all__ = ["MARKDOWN", "markdown", "render", "write_pages"]
@@ -35,6 +35,7 @@ MARKDOWN = "tables.md"
 def write_pages(store: Any, out: Path, say: Callable[[str], None]) -> Path:
     """Write the overview and all problems' pages into the folder `out`; return the overview's path."""
     reading = read_store(store, say)
+    labels = [agent["label"] for agent in reading.experiment["agents"]]
     for problem in reading.problems:
         if problem.begun:
             folder = out / safe_name(problem.label)
@@ -44,7 +45,7 @@ def write_pages(store: Any, out: Path, say: Callable[[str], None]) -> Path:
             def say_of(text: str, label: str = problem.label) -> None:
                 say(f"{label}: {text}")
 
-            write_page(store.only(problem.label), folder, say_of, problem.label, back)
+            write_page(store.only(problem.label), folder, say_of, Part(problem.label, back, labels))
     say("Drawing")
     files = save_all(draw_overview(reading.overview), out) if reading.overview is not None else {}
     write_text(out / MARKDOWN, markdown(reading))
@@ -96,7 +97,7 @@ def section_html(
     overview: Overview, section: Section, files: dict[str, list[Path]], charts: dict[str, Any], links: dict[str, str]
 ) -> str:
     """What is seen, the charts, their figure for paper, the table, and how it is computed."""
-    content = f'<p class="seen">{escape(section.seen)}</p>'
+    content = f'<p class="seen">{escape(section.seen).replace(" %", "&nbsp;%")}</p>'
     drawn = [name for name in section.charts if name in charts]
     if drawn:
         rows = f' style="height: {height_of_rows(len(overview.labels))}px"' if section.rows else ""

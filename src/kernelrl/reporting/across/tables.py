@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from kernelrl.reporting.across.figures import MARKS, shade
-from kernelrl.reporting.across.overview import Cell, Overview
+from kernelrl.reporting.across.overview import Cell, Improvement, Overview
 from kernelrl.reporting.across.sentences import number, seconds_of
 from kernelrl.reporting.across.statistics import Estimate
 from kernelrl.reporting.tables import key
@@ -29,6 +29,8 @@ class Entry(NamedTuple):
     depth: float = 0.0
     """Of its colour, from 0 to 1."""
     bold: bool = False
+    kind: str = ""
+    """"better" or "worse" where a comparison is decided."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,9 @@ def interval(low: float, high: float) -> str:
     return "" if math.isnan(low) else f"[{number(low)}, {number(high)}]"
 
 
-def estimated(estimate: Estimate, bold: bool = False) -> Entry:
+def estimated(estimate: Estimate, kind: str = "") -> Entry:
     """A number and its interval."""
-    return Entry(number(estimate.value), interval(estimate.low, estimate.high), bold=bold)
+    return Entry(number(estimate.value), interval(estimate.low, estimate.high), bold=kind == "better", kind=kind)
 
 
 def by_problem(overview: Overview, name: str, entry_of: object) -> Table:
@@ -105,6 +107,11 @@ def time_table(overview: Overview) -> Table:
     return by_problem(overview, "seconds", lambda cell: Entry(seconds_of(cell.seconds)))
 
 
+def decided(found: Improvement) -> str:
+    """Which of two agents is better, where that can be told."""
+    return "" if not found.decided else "better" if found.probability.value > 0.5 else "worse"
+
+
 def improvement_table(overview: Overview) -> Table:
     """The probability that the row's agent is better than the column's."""
     rows = []
@@ -112,7 +119,7 @@ def improvement_table(overview: Overview) -> Table:
         entries = []
         for second in overview.labels:
             found = overview.improvements.get((first, second))
-            entries.append(estimated(found.probability, found.decided) if found else Entry(""))
+            entries.append(estimated(found.probability, decided(found)) if found else Entry(""))
         rows.append((first, entries))
     return Table("improvement", "row better than column", overview.labels, rows)
 
@@ -134,10 +141,11 @@ def as_html(table: Table, links: Mapping[str, str] = MappingProxyType({}), agent
 
 def cell_html(entry: Entry) -> str:
     """One cell for the page."""
-    style = f' style="background: rgb(0 114 178 / {0.5 * entry.depth:.2f})"' if entry.depth else ""
+    style = f' style="background: rgb(0 114 178 / {0.4 * entry.depth:.2f})"' if entry.depth else ""
+    kind = f' class="{entry.kind}"' if entry.kind else ""
     below = f'<span class="interval">{escape(entry.below)}</span>' if entry.below else ""
-    text = escape(entry.text)
-    return f"<td{style}>{f'<b>{text}</b>' if entry.bold else text}{below}</td>"
+    text = escape(marked(entry))
+    return f"<td{kind}{style}>{f'<b>{text}</b>' if entry.bold else text}{below}</td>"
 
 
 def as_markdown(table: Table) -> str:
@@ -146,7 +154,8 @@ def as_markdown(table: Table) -> str:
     for i, (name, entries) in enumerate(table.rows):
         cells = []
         for entry in entries:
-            text = f"**{entry.text}**" if entry.bold else entry.text
+            text = marked(entry)
+            text = f"**{text}**" if entry.bold else text
             cells.append(f"{text} {entry.below}".strip())
         lines.append(row_markdown([f"*{name}*" if i >= len(table.rows) - table.foot else name, *cells]))
     return "\n".join(lines) + "\n"
@@ -155,3 +164,8 @@ def as_markdown(table: Table) -> str:
 def row_markdown(cells: list[str]) -> str:
     """One line of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def marked(entry: Entry) -> str:
+    """The text with the mark of its kind."""
+    return {"better": "▲ ", "worse": "▼ "}.get(entry.kind, "") + entry.text
