@@ -11,7 +11,7 @@ from experiment_parts import GREEDY, RANDOM, write_toml
 from kernelrl.envs.making import make_environment
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError, catalogue, read_experiment
-from kernelrl.experiments.objects import build_agent, build_environment, listing
+from kernelrl.experiments.objects import build_agent, build_environment, listing, public_agents
 from kernelrl.experiments.plan import Plan
 
 EXAMPLE = """
@@ -300,17 +300,35 @@ def test_environments_named_by_class_or_function(tmp_path, monkeypatch):
 
 
 def test_the_catalogue():
-    assert list(catalogue()) == ["paper", "quick"]
+    assert list(catalogue()) == ["paper", "quick", "suite", "suite-peers", "suite-quick"]
     for name in catalogue():
-        experiment = read_experiment(name)
-        assert experiment.name == name
-        if name != "quick":
-            assert experiment.episodes == 50_000 and len(experiment.seeds) == 8 and len(experiment.agents) == 6
+        assert read_experiment(name).name == name
+    paper = read_experiment("paper")
+    assert paper.episodes == 50_000 and len(paper.seeds) == 8 and len(paper.agents) == 6
 
 
-@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("quick", 4)])
+@pytest.mark.parametrize(("name", "agents"), [("paper", 6), ("quick", 4), ("suite", 132), ("suite-quick", 9)])
 def test_the_catalogue_can_be_run(name, agents):
+    """So many pairs of a problem and an agent."""
     assert len(Plan.of(read_experiment(name)).configurations) == agents
+
+
+def test_the_suites():
+    """Every environment of the package is in it, and every public agent; the peers have the same problems."""
+    suite, peers = read_experiment("suite"), read_experiment("suite-peers")
+    assert len(suite.environments) == 28 and len(suite.seeds) == len(peers.seeds) == 8
+    own = {entry.id for entry in suite.environments if entry.id.startswith("kernelrl/")}
+    assert own == set(krl.envs.ENVIRONMENTS) - {"kernelrl/Ramp-v0"}
+    assert {entry.agent for entry in suite.agents} == set(public_agents())
+    lengths = [
+        [(entry.label, entry.steps or entry.episodes or experiment.episodes) for entry in experiment.environments]
+        for experiment in (suite, peers)
+    ]
+    assert lengths[0] == lengths[1]
+    for _, problem, entry in peers.pairs():
+        env = make_environment(*next((e.id, e.others) for e in suite.environments if e.label == problem))
+        continuous = hasattr(env.action_space, "low")
+        assert entry.label not in (("SAC", "TD3"), ("DQN",))[continuous]
 
 
 def test_listing():

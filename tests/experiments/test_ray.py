@@ -64,6 +64,20 @@ def test_a_node_is_killed(expected, cluster, tmp_path, capfd):
     assert {run.record["episodes"] for run in experiments.open_store(out).runs()} == {200}
 
 
+def test_several_problems(cluster, tmp_path):
+    """The same table as on this machine; one problem counts steps."""
+    problems = (
+        '[[environments]]\nlabel = "rooms"\nid = "experiment_parts:Rooms-v0"\n'
+        '[[environments]]\nid = "kernelrl/PuddleWorld-v0"\nsteps = 600\n'
+    )
+    file = tmp_path / "a.toml"
+    file.write_text(f'name = "test"\nepisodes = 20\nseeds = 2\n{problems}{RANDOM}{GREEDY}')
+    assert experiments.run(file, tmp_path / "local").finished
+    result = experiments.run(file, tmp_path / "ray", engine="ray", address=cluster[0].address)
+    assert result.finished, result.failed
+    assert table(tmp_path / "ray").equals(table(tmp_path / "local"))
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "ray://127.0.0.1:10001"])
 def test_no_cluster_there(tmp_path, address):
     file = write_toml(tmp_path / "a.toml", RANDOM)
