@@ -1,5 +1,6 @@
 """The statistics over several problems, written out one number at a time."""
 
+import itertools
 import math
 
 import numpy as np
@@ -65,9 +66,14 @@ def episodes_until(fractions, level, window):
     return out
 
 
-def smallest_p_value(sizes):
-    """Write down which runs are the first agent's in all ways; those as extreme as `all better` are two."""
-    ways = 1
-    for n in sizes:
-        ways *= sum(bin(mask).count("1") == n for mask in range(2 ** (2 * n)))
-    return min(1.0, 2 / ways)
+def exchange_p_value(first, second):
+    """All ways to divide the runs of each problem between two agents: the share as far from 1/2 as what is seen."""
+    divisions = []
+    for X, Y in zip(first, second, strict=True):
+        both = [*X, *Y]
+        chosen = list(itertools.combinations(range(len(both)), len(X)))
+        divisions.append([([both[i] for i in c], [both[i] for i in range(len(both)) if i not in c]) for c in chosen])
+    seen = abs(improvement(first, second) - 0.5)
+    ways = list(itertools.product(*divisions))
+    far = [abs(improvement(*zip(*way, strict=True)) - 0.5) >= seen - 1e-9 for way in ways]
+    return sum(far) / len(ways)

@@ -62,7 +62,7 @@ def test_numbers_are_those_of_the_statistics():
     assert overview.improvements["good", "fair"].probability == (1.0, 1.0, 1.0)
     assert overview.improvements["good", "fair"].problems == 3 and overview.improvements["good", "fair"].decided
     assert overview.improvements["partial", "good"].problems == 1
-    assert overview.improvements["partial", "good"].decided  # five seeds of each: 2/252 is below 5 %
+    assert overview.improvements["partial", "good"].decided  # five seeds of each: two of 252 divisions
     assert overview.cells["p0", "good"].seconds == 25.0
     np.testing.assert_allclose(overview.learning["good"].value, overview.means["good"].value)
 
@@ -90,7 +90,7 @@ def test_agents_are_compared_on_common_seeds():
 
 
 def test_few_runs_decide_nothing():
-    """Three seeds of each agent on one problem: the bootstrap says [1, 1], but all orders of six runs are 20."""
+    """Three seeds of each agent on one problem: the bootstrap says [1, 1], chance in a tenth of cases."""
     overview = overview_of([Problem("p", {"a": runs([7, 8, 9]), "b": runs([1, 2, 3])}, 10.0)], ["a", "b"])
     assert overview.improvements["a", "b"].probability == (1.0, 1.0, 1.0)
     assert not overview.improvements["a", "b"].decided

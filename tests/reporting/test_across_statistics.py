@@ -141,14 +141,32 @@ def test_how_often_intervals_hold(seeds, least):
     assert least < held / 300 < 0.98
 
 
-@pytest.mark.parametrize("sizes", [[1], [2], [3], [4], [2, 2], [3, 1], [2, 2, 2]])
-def test_smallest_p_value(sizes):
-    assert s.smallest_p_value(sizes) == pytest.approx(naive.smallest_p_value(sizes))
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=2), st.integers(0, 99))
+def test_exchange_p_value(sizes, seed):
+    """Within five standard errors of the share of all divisions, with ties."""
+    rng = np.random.default_rng(seed)
+    X, Y = ([rng.integers(0, 5, n).astype(float) for n in sizes] for _ in range(2))
+    expected = naive.exchange_p_value([x.tolist() for x in X], [y.tolist() for y in Y])
+    found = s.exchange_p_value(list(zip(X, Y, strict=True)), 4000)
+    assert abs(found - expected) <= 5 * np.sqrt(expected * (1 - expected) / 4000) + 1 / 4000
 
 
-def test_smallest_p_value_by_hand():
-    assert s.smallest_p_value([3]) == 0.1 and s.smallest_p_value([4]) == pytest.approx(2 / 70)
-    assert s.smallest_p_value([]) == 1.0 and s.smallest_p_value([1]) == 1.0
+def test_exchange_p_value_by_hand():
+    three, four = np.arange(3.0), np.arange(4.0)
+    assert s.exchange_p_value([(three + 3, three)]) == pytest.approx(2 / 20, abs=0.03)  # two of 20 divisions
+    assert s.exchange_p_value([(four + 4, four)]) == pytest.approx(2 / 70, abs=0.015)
+    assert s.exchange_p_value([(three, three)]) == 1.0
+    assert 0 < s.exchange_p_value([(four + 4, four)] * 9) < 0.001
+
+
+def test_equal_agents_are_rarely_told_apart():
+    """3 seeds on 4 problems: in at most 5 % of experiments, within four standard errors."""
+    found = []
+    for experiment in range(400):
+        rng = np.random.default_rng(experiment)
+        found.append(s.exchange_p_value([(rng.normal(size=3), rng.normal(size=3)) for _ in range(4)], 400))
+    assert np.mean(np.array(found) < 0.05) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
 
 
 @pytest.mark.parametrize(

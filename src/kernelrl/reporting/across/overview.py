@@ -21,12 +21,12 @@ from kernelrl.reporting.across.statistics import (
     Pair,
     curve_of_means,
     episodes_until,
+    exchange_p_value,
     improvement,
     interquartile_mean,
     optimality_gap,
     profile,
     reached,
-    smallest_p_value,
 )  # fmt: skip
 from kernelrl.reporting.statistics import Floats, holm, paired_p_value, smoothed
 from kernelrl.reporting.summary import LEVEL, Measure
@@ -35,7 +35,7 @@ __all__ = ["REACH", "Cell", "Improvement", "Overview", "Problem", "Runs", "overv
 
 REACH = 0.9
 """The fraction of the ceiling that sample efficiency asks for."""
-THRESHOLDS = np.linspace(0.0, 1.0, 101)
+STEP = 0.01  # of the thresholds of profiles
 SHARES = np.linspace(0.02, 1.0, 50)  # of a problem's episodes
 PLACES = 150  # of the curves against episodes
 
@@ -106,7 +106,7 @@ class Improvement(NamedTuple):
     problems: int
     """How many problems both have."""
     decided: bool
-    """Whether the interval excludes 1/2, and the runs are enough to tell two agents apart at all."""
+    """Whether the interval excludes 1/2, and chance alone is as far from 1/2 in less than 5 % of cases."""
 
 
 @dataclass(frozen=True)
@@ -164,18 +164,21 @@ def overview_of(problems: Sequence[Problem], labels: Sequence[str]) -> Overview:
     if not problems:
         raise ValueError("problems: there must be one with a finished run and a known best return, and there is none")
     scores = {label: [p.scores(label) for p in problems if label in p.runs] for label in labels}
+    highest = max(float(values.max()) for parts in scores.values() for values in parts)
+    top = max(1.0, math.ceil(20 * highest) / 20)
+    thresholds = np.linspace(0.0, top, round(top / STEP) + 1)
     cells = cells_of(problems, labels)
     longest = max(problem.episodes for problem in problems)
     until = {label: [cells[p.label, label].until for p in problems if label in p.runs] for label in labels}
     soonest = min(float(values.min()) for parts in until.values() for values in parts)
-    begin = max(1.0, soonest / 2) if math.isfinite(soonest) else 1.0
+    begin = max(1.0, min(soonest / 2, longest / 20))  # more than a power of ten
     episodes = np.unique(np.geomspace(begin, longest, PLACES).round())
     return Overview(
         labels, problems, cells,
         means={label: interquartile_mean(scores[label]) for label in labels},
         gaps={label: optimality_gap(scores[label]) for label in labels},
-        thresholds=THRESHOLDS,
-        profiles={label: profile(scores[label], THRESHOLDS) for label in labels},
+        thresholds=thresholds,
+        profiles={label: profile(scores[label], thresholds) for label in labels},
         shares=SHARES,
         learning={label: curve_of_means(recent_fractions(problems, label)) for label in labels},
         episodes=episodes,
@@ -248,7 +251,7 @@ def improvements_of(problems: Sequence[Problem], labels: Sequence[str]) -> dict[
             pairs = [pair for pair in (common(p, first, second) for p in both) if pair[0].size]
             if pairs:
                 estimate = improvement(pairs)
-                enough = smallest_p_value([x.size for x, _ in pairs]) <= LEVEL
-                decided = enough and bool(estimate.low > 0.5 or estimate.high < 0.5)
+                apart = bool(estimate.low > 0.5 or estimate.high < 0.5)
+                decided = apart and exchange_p_value(pairs) < LEVEL
                 found[first, second] = Improvement(estimate, len(pairs), decided)
     return found

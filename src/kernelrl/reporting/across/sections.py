@@ -86,9 +86,9 @@ PROFILES = (
 )
 IMPROVEMENT = (
     "The probability that a run of the one agent collects more than a run of the other on the same problem, ties as a "
-    "half, mean over the problems that both have. ▲ and ▼: the interval excludes 1/2, and there are "
-    "enough runs to tell two agents apart at all. Each interval holds by itself; they are not corrected for their "
-    "number."
+    "half, mean over the problems that both have. ▲ and ▼: the interval excludes 1/2, and if runs are "
+    "exchanged at random between the two agents, the probability is as far from 1/2 in less than 5 % of cases. Each "
+    "statement holds by itself; they are not corrected for their number."
 )
 EFFICIENCY = (
     f"A run has reached {sentences.percent(REACH)} when the mean of its recent episodes is first at least that part of "

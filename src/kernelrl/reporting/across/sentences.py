@@ -89,7 +89,9 @@ def about_table(overview: Overview) -> str:
     ]
     none = [label for label in order if not good[label]]
     said = f"Agents that are the best or not significantly worse than the best: {listed(counts)}"
-    return f"{said}; on none {listed(none)}." if none else f"{said}."
+    said += f"; on none {listed(none)}." if none else "."
+    few = overview.least_seeds
+    return f"{said} With {few} seeds only large differences can be detected." if 1 < few < 5 else said
 
 
 def about_means(overview: Overview) -> str:
