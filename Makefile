@@ -42,6 +42,10 @@ $(DEV): pyproject.toml | .venv/bin/python
 figure: $(INSTALLED)  ## run a small experiment in TwinRooms and write its report, with the figures
 	@$(BIN)/kernelrl run quick --out results/quick --report
 
+suite: $(INSTALLED)  ## run all agents on all problems, or continue; write the report and docs/benchmarks.md
+	@$(BIN)/kernelrl run suite --out results/suite --report
+	@$(BIN)/python benchmarks/_tables_to_docs.py results/suite docs/benchmarks.md
+
 paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes), or continue it
 	@$(BIN)/kernelrl run paper --out results/paper --report
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import runpy
+import shutil
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -21,6 +26,7 @@ PROBLEMS = {
     "near / goal": {"best": 20.0},
     "far": {"best": 15.0, "worst": -1.0, "agents": ["first", "<random>"], "episodes": 20},
 }
+ROOT = Path(__file__).resolve().parent.parent.parent
 FIGURES = ("problems", "means", "profiles", "improvement", "efficiency", "time")
 
 
@@ -169,3 +175,38 @@ def test_nothing_has_begun(tmp_path):
         (run.path / "history.parquet").unlink()
     with pytest.raises(ValueError, match="no run with an episode"):
         report_of(store, tmp_path / "report")
+
+
+def test_only_the_overview(tmp_path, store, report, quick):
+    alone = report_of(store, tmp_path / "report", overview=True)
+    assert not any(path.is_dir() for path in alone.parent.iterdir())
+    page = Page(alone.read_text(encoding="utf-8"))
+    assert not any(address.endswith("/report.html") for address in page.addresses)
+    with pytest.raises(ValueError, match="overview: this experiment has one problem"):
+        report_of(store.only("far"), tmp_path / "other", overview=True)
+
+
+def test_tables_into_a_document(tmp_path, report):
+    """What `make suite` does with docs/benchmarks.md; twice gives the same."""
+    copy = runpy.run_path(str(ROOT / "benchmarks" / "_tables_to_docs.py"))
+    results = tmp_path / "some"
+    shutil.copytree(report.parent, results / "report")
+    document = tmp_path / "docs" / "page.md"
+    document.parent.mkdir()
+    document.write_text("before\n<!-- tables: begin -->\nold\n<!-- tables: end -->\nafter\n")
+    for _ in range(2):
+        copy["copy"](results, document)
+        text = document.read_text(encoding="utf-8")
+        assert text.startswith("before\n") and text.endswith("\nafter\n") and "\nold\n" not in text
+        assert "\n### Interquartile mean\n" in text and "experiment `several & more`" in text
+        named = re.findall(r"\]\((.*?)\)", text)
+        assert set(named) == {f"figures/some-{name}.png" for name in FIGURES}
+        assert all((document.parent / name).is_file() for name in named)
+    with pytest.raises(ValueError, match="needs one line"):
+        copy["filled"]("nothing", "", "x")
+
+
+def test_benchmarks_page_has_its_figures():
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    named = re.findall(r"\]\((figures/.*?)\)", text)
+    assert len(named) == len(FIGURES) and all((ROOT / "docs" / name).is_file() for name in named)

@@ -11,17 +11,22 @@ from kernelrl.reporting.page import write_page
 __all__ = ["report_of", "write_report"]
 
 
-def write_report(path: str | Path, out: str | Path | None = None) -> Path:
-    """Write the report of the experiment stored in `path` to `path`/report, or to `out`; return the page's path."""
+def write_report(path: str | Path, out: str | Path | None = None, *, overview: bool = False) -> Path:
+    """Write the report of the experiment stored in `path` to `path`/report, or to `out`; return the page's path.
+
+    With `overview`, of an experiment over several problems only the overview is written, which is quick.
+    """
     from kernelrl.experiments import open_store
 
     path = Path(path)
-    return report_of(open_store(path), Path(out) if out is not None else path / "report")
+    return report_of(open_store(path), Path(out) if out is not None else path / "report", overview=overview)
 
 
-def report_of(store: Any, out: Path) -> Path:
-    """Write the report of an open store into the folder `out`."""
+def report_of(store: Any, out: Path, *, overview: bool = False) -> Path:
+    """Write the report of an open store into the folder `out`; with `overview` without the pages of its problems."""
     out = Path(out)
+    if overview and not store.several:
+        raise ValueError("overview: this experiment has one problem; its report is one page")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -30,5 +35,5 @@ def report_of(store: Any, out: Path) -> Path:
         if store.several:
             from kernelrl.reporting.across.page import write_pages
 
-            return write_pages(store, out, status.say)
+            return write_pages(store, out, status.say, pages=not overview)
         return write_page(store, out, status.say)

@@ -170,4 +170,6 @@ def reached_chart(overview: Overview) -> dict[str, Any]:
     """The share of runs that reached the level against episodes."""
     traces = bands(overview, overview.episodes, overview.reached, "hv")
     y = {"title": {"text": f"runs that reached {percent(REACH)}"}, "range": [-0.02, 1.03], **SHARE}
-    return chart(traces, {**LOG, "title": {"text": "episodes"}}, y)
+    narrow = overview.episodes[-1] < 100 * overview.episodes[0]
+    ticks = {"dtick": "D2"} if narrow else {}  # 2 and 5 between powers of ten
+    return chart(traces, {**LOG, **ticks, "title": {"text": "episodes"}}, y)

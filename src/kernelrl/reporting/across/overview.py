@@ -119,6 +119,8 @@ class Overview:
     """By problem and label; an agent without finished runs on a problem has none."""
     means: dict[str, Estimate]
     """Interquartile means."""
+    alike: dict[str, Estimate]
+    """Of agents that do not have all problems: the interquartile mean of the reference on those that both have."""
     gaps: dict[str, Estimate]
     """Optimality gaps."""
     thresholds: Floats
@@ -176,6 +178,7 @@ def overview_of(problems: Sequence[Problem], labels: Sequence[str]) -> Overview:
     return Overview(
         labels, problems, cells,
         means={label: interquartile_mean(scores[label]) for label in labels},
+        alike=on_the_same_problems(problems, labels),
         gaps={label: optimality_gap(scores[label]) for label in labels},
         thresholds=thresholds,
         profiles={label: profile(scores[label], thresholds) for label in labels},
@@ -185,6 +188,17 @@ def overview_of(problems: Sequence[Problem], labels: Sequence[str]) -> Overview:
         reached={label: reached(until[label], episodes) for label in labels},
         improvements=improvements_of(problems, labels),
     )  # fmt: skip
+
+
+def on_the_same_problems(problems: Sequence[Problem], labels: Sequence[str]) -> dict[str, Estimate]:
+    """The interquartile mean of the first agent on the problems of each agent that does not have all."""
+    found = {}
+    for label in labels[1:]:
+        here = [p for p in problems if label in p.runs]
+        scores = [p.scores(labels[0]) for p in here if labels[0] in p.runs]
+        if len(scores) == len(here) < len(problems):
+            found[label] = interquartile_mean(scores)
+    return found
 
 
 def recent_fractions(problems: Sequence[Problem], label: str) -> list[Floats]:

@@ -32,9 +32,24 @@ __all__ = ["MARKDOWN", "markdown", "render", "write_pages"]
 MARKDOWN = "tables.md"
 
 
-def write_pages(store: Any, out: Path, say: Callable[[str], None]) -> Path:
-    """Write the overview and all problems' pages into the folder `out`; return the overview's path."""
+def write_pages(store: Any, out: Path, say: Callable[[str], None], pages: bool = True) -> Path:
+    """Write the overview and, unless not asked to, all problems' `pages` into the folder `out`.
+
+    Returns the overview's path. It is written first, since the pages of many problems take long.
+    """
     reading = read_store(store, say)
+    say("Drawing")
+    files = save_all(draw_overview(reading.overview), out) if reading.overview is not None else {}
+    write_text(out / MARKDOWN, markdown(reading))
+    there = {p.label for p in reading.problems if p.begun and (pages or (out / address(p.label)).exists())}
+    written = write_text(out / NAME, render(reading, files, there))
+    if pages:
+        write_problems(store, reading, out, say)
+    return written
+
+
+def write_problems(store: Any, reading: Reading, out: Path, say: Callable[[str], None]) -> None:
+    """Write the page of each problem into a folder of its own."""
     labels = [agent["label"] for agent in reading.experiment["agents"]]
     for problem in reading.problems:
         if problem.begun:
@@ -46,25 +61,21 @@ def write_pages(store: Any, out: Path, say: Callable[[str], None]) -> Path:
                 say(f"{label}: {text}")
 
             write_page(store.only(problem.label), folder, say_of, Part(problem.label, back, labels))
-    say("Drawing")
-    files = save_all(draw_overview(reading.overview), out) if reading.overview is not None else {}
-    write_text(out / MARKDOWN, markdown(reading))
-    return write_text(out / NAME, render(reading, files))
 
 
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def render(reading: Reading, files: dict[str, list[Path]]) -> str:
-    """The overview as text."""
+def render(reading: Reading, files: dict[str, list[Path]], there: set[str]) -> str:
+    """The overview as text, with links to the pages of the problems that are `there`."""
     overview = reading.overview
     sections, charts = [], {}
     if overview is not None:
         charts = overview_charts(overview)
-        links = {problem.label: address(problem.label) for problem in reading.problems if problem.begun}
+        links = {label: address(label) for label in there}
         for section in sections_of(overview):
             sections.append((section.key, section.title, section_html(overview, section, files, charts, links)))
-    sections.append(("problems", "Problems", problems_html(reading)))
+    sections.append(("problems", "Problems", problems_html(reading, there)))
     experiment = f"<h3>The experiment</h3><pre>{escape(lines_of(reading.experiment))}</pre>"
     pages = "<p>The page of each problem has all hyper-parameters, what agents chose themselves, and versions.</p>"
     markdown_link = f'<p>The tables as Markdown: <a href="{MARKDOWN}">{MARKDOWN}</a></p>'
@@ -125,12 +136,13 @@ def address(label: str) -> str:
     return f"{safe_name(label)}/{NAME}"
 
 
-def problems_html(reading: Reading) -> str:
+def problems_html(reading: Reading, there: set[str]) -> str:
     """All problems with their ceilings, and links to their pages."""
     rows = ""
     for p in reading.problems:
         name = escape(p.label)
-        link = f'<a href="{escape(quote(address(p.label)))}">{name}</a>' if p.begun else f"{name} (no run yet)"
+        link = f'<a href="{escape(quote(address(p.label)))}">{name}</a>' if p.label in there else name
+        link += "" if p.begun else " (no run yet)"
         best = "not known" if p.best is None else sentences.number(p.best, 3) + (" (given)" if p.given else "")
         rows += (
             f"<tr><th>{link}</th><td>{escape(p.environment)}</td><td>{p.length}</td><td>{best}</td>"

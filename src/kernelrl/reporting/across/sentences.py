@@ -127,13 +127,15 @@ def those_of(names: Sequence[str]) -> str:
 
 def fewer(overview: Overview) -> list[str]:
     """Agents that do not have all problems."""
-    m = len(overview.problems)
-    return [
-        f"{label} has finished runs on {len(overview.problems_of(label))} of {m} problems; its numbers are of these "
-        "only, and not to be ranked with the others."
-        for label in overview.labels
-        if label not in overview.everywhere and overview.everywhere
-    ]
+    m, said = len(overview.problems), []
+    for label in overview.labels:
+        if label not in overview.everywhere and overview.everywhere:
+            text = f"{label} has finished runs on {len(overview.problems_of(label))} of {m} problems"
+            if label in overview.alike:
+                there = with_interval(overview.alike[label])
+                text += f": {with_interval(overview.means[label])}, where {overview.reference} has {there}"
+            said.append(f"{text}; it is not ranked with the others.")
+    return said
 
 
 def about_profiles(overview: Overview) -> str:
