@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from kernelrl.reporting.across.overview import REACH, Overview
 from kernelrl.reporting.across.sentences import geometric_mean, number, percent
@@ -115,8 +115,23 @@ def draw_time(overview: Overview) -> Figure:
             axes.plot(times, [i] * len(times), "o", color=style.colour, markersize=4.5, alpha=0.5, markeredgewidth=0)
             axes.plot([geometric_mean(times)], [i], "|", color=style.colour, markersize=15, markeredgewidth=2.5)
     axes.set_yticks(range(len(overview.labels)), [plain(label) for label in overview.labels])
-    axes.set(xscale="log", xlabel="seconds of learning for 1,000 episodes; dots: problems, bars: geometric means")
+    logarithmic(axes)
+    axes.set_xlabel("seconds of learning for 1,000 episodes; dots: problems, bars: geometric means")
     return figure
+
+
+def plain_number(x: float, _: int | None = None) -> str:
+    """A tick's number without powers of ten; a named function, since figures are sent to another process."""
+    return f"{x:,.0f}" if x >= 1 else f"{x:g}"
+
+
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic x axis with plain numbers; also at 2 and 5 where it has less than two powers of ten."""
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+    axes.xaxis.set_major_formatter(FuncFormatter(plain_number))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 # -------------------------------------------------------------------------------------------------------- curves
@@ -159,7 +174,8 @@ def draw_efficiency(overview: Overview) -> Figure:
     left.set(xlabel="share of each problem's episodes", ylabel="fraction of the ceiling, IQM")
     left.set_ylim(min(0.0, left.get_ylim()[0]), max(1.02, left.get_ylim()[1]))
     left.xaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
-    right.set(xscale="log", xlabel="episodes", ylabel=f"runs that reached {percent(REACH)}")
+    logarithmic(right)
+    right.set(xlabel="episodes", ylabel=f"runs that reached {percent(REACH)}")
     right.set_ylim(-0.02, 1.02)
     right.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
     legend(figure, left)
