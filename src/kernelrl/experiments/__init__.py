@@ -1,4 +1,4 @@
-"""Experiments: several agents and seeds in one environment, run, resumed and stored without code.
+"""Experiments: several agents and seeds on one problem or several, run, resumed and stored without code.
 
 `run` does what `kernelrl run` does; `load` reads all results of a folder as one table, `open_store` run by run.
 """
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelrl.experiments.config import ExperimentError
+    from kernelrl.experiments.problems import Problem
     from kernelrl.experiments.runner import Result, run
     from kernelrl.experiments.store import Run, Store, StoreError, load, open_store
 
-__all__ = ["ExperimentError", "Result", "Run", "Store", "StoreError", "load", "open_store", "run"]
+__all__ = ["ExperimentError", "Problem", "Result", "Run", "Store", "StoreError", "load", "open_store", "run"]
 
-_WHERE = {"ExperimentError": "config", "Result": "runner", "run": "runner"}
+_WHERE = {"ExperimentError": "config", "Problem": "problems", "Result": "runner", "run": "runner"}
 
 
 def __getattr__(name: str) -> Any:

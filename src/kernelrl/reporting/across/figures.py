@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from kernelrl.reporting.across.overview import REACH, Overview
 from kernelrl.reporting.across.sentences import geometric_mean, number, percent
@@ -120,17 +120,12 @@ def draw_time(overview: Overview) -> Figure:
     return figure
 
 
-def plain_number(x: float, _: int | None = None) -> str:
-    """A tick's number without powers of ten; a named function, since figures are sent to another process."""
-    return f"{x:,.0f}" if x >= 1 else f"{x:g}"
-
-
 def logarithmic(axes: Axes) -> None:
     """A logarithmic x axis with plain numbers; also at 2 and 5 where it has less than two powers of ten."""
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
-    axes.xaxis.set_major_formatter(FuncFormatter(plain_number))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
