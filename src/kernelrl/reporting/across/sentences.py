@@ -126,15 +126,19 @@ def those_of(names: Sequence[str]) -> str:
 
 
 def fewer(overview: Overview) -> list[str]:
-    """Agents that do not have all problems."""
-    m, said = len(overview.problems), []
+    """Agents that do not have all problems, those with the same problems together, beside the reference on these."""
+    groups: dict[tuple[str, ...], list[str]] = {}
     for label in overview.labels:
         if label not in overview.everywhere and overview.everywhere:
-            text = f"{label} has finished runs on {len(overview.problems_of(label))} of {m} problems"
-            if label in overview.alike:
-                there = with_interval(overview.alike[label])
-                text += f": {with_interval(overview.means[label])}, where {overview.reference} has {there}"
-            said.append(f"{text}; it is not ranked with the others.")
+            groups.setdefault(tuple(p.label for p in overview.problems_of(label)), []).append(label)
+    said = []
+    for problems, labels in groups.items():
+        numbers = listed([f"{label} ({with_interval(overview.means[label])})" for label in labels])
+        verb, they = ("has", "it is") if len(labels) == 1 else ("have", "they are")
+        text = f"{numbers} {verb} finished runs on {len(problems)} of {len(overview.problems)} problems"
+        if labels[0] in overview.alike:
+            text += f", where {overview.reference} has {with_interval(overview.alike[labels[0]])}"
+        said.append(f"{text}; {they} not ranked with the others.")
     return said
 
 
@@ -169,10 +173,10 @@ def about_profiles(overview: Overview) -> str:
 
 
 def telling(overview: Overview, labels: Sequence[str]) -> int:
-    """The place of a round threshold at which the profiles of `labels` differ most; of several the highest."""
+    """The place of a round threshold that tells most of the profiles of `labels` apart; of several the widest apart."""
     places = [int(np.abs(overview.thresholds - round_one).argmin()) for round_one in (0.9, 0.75, 0.5, 0.25, 0.1)]
     values = np.array([overview.profiles[label].value for label in labels])
-    return max(places, key=lambda at: float(np.ptp(values[:, at])))
+    return max(places, key=lambda at: (np.unique(values[:, at].round(2)).size, float(np.ptp(values[:, at]))))
 
 
 def about_improvement(overview: Overview) -> str:
