@@ -72,7 +72,7 @@ def test_what_commands_ask_for(monkeypatch):
     """The options arrive where the work is done."""
     seen = []
     monkeypatch.setattr(
-        "kernelrl.reporting.write_report", lambda path, out: seen.append((path, out)) or Path("page.html")
+        "kernelrl.reporting.write_report", lambda path, out, overview: seen.append((path, out)) or Path("page.html")
     )
     monkeypatch.setattr(solve, "optimal_values", lambda env, tolerance: seen.append((env, tolerance)))
     monkeypatch.setattr(solve, "show", lambda *given: None)

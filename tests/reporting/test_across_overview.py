@@ -136,7 +136,7 @@ def test_sentences():
     )
     said = sentences.about_means(overview)
     assert said.startswith("good has the highest interquartile mean, 0.92 [")
-    assert "its interval lies above those of all others." in said
+    assert "its interval lies above those of all others that have every problem." in said
     assert "partial (0.99 [0.97, 0.99]) has finished runs on 1 of 3 problems, where good has 0.92 [" in said
     assert said.endswith("; it is not ranked with the others.")
     said = sentences.about_profiles(overview)

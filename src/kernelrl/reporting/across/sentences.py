@@ -111,6 +111,7 @@ def about_means(overview: Overview) -> str:
             said += "; without intervals it is not known whether others differ from it by more than noise"
         elif not near:
             said += "; its interval lies above those of all others"
+            said += " that have every problem" if len(ranked) < len(overview.labels) else ""
         elif not apart:
             said += f"; its interval overlaps {those_of(near)}, so this order may be noise"
         else:
