@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure paper suite test again soak lint coverage bench clean
+.PHONY: help setup figure paper suite suite-docs test again soak lint coverage bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -44,6 +44,9 @@ figure: $(INSTALLED)  ## run a small experiment in TwinRooms and write its repor
 
 suite: $(INSTALLED)  ## run all agents on all problems (about 20 minutes on two cores), or continue it
 	@$(BIN)/kernelrl run suite --out results/suite --report
+
+suite-docs: suite  ## the same, and write its tables and figures into docs/benchmarks.md
+	@$(BIN)/python benchmarks/_tables_to_docs.py results/suite docs/benchmarks.md
 
 paper: $(INSTALLED)  ## run the paper's experiment at full scale (8 seeds of 50,000 episodes), or continue it
 	@$(BIN)/kernelrl run paper --out results/paper --report

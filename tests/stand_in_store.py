@@ -13,6 +13,7 @@ import polars
 
 import kernelrl as krl
 from kernelrl.agents import codec
+from kernelrl.experiments.problems import Problem
 from kernelrl.experiments.store import FORMAT
 from plain import plain
 
@@ -68,6 +69,7 @@ class Run:
 @dataclass
 class Store:
     path: Path
+    several = False  # problems
 
     @property
     def experiment(self) -> dict[str, Any]:
@@ -131,3 +133,38 @@ def make_store(
         }  # fmt: skip
         (run.path / "run.json").write_text(json.dumps(record))
     return Store(path)
+
+
+@dataclass
+class SeveralStore:
+    """A store of several problems, made of one store for each."""
+
+    path: Path
+    stores: dict[str, Store]
+    problems: list[Problem]
+    agents: list[str]
+    name: str = "several & more"
+    several = True
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        entries = [{"label": problem.label, **problem.environment} for problem in self.problems]
+        agents = [{"label": label, "agent": "RandomAgent"} for label in self.agents]
+        return {"name": self.name, "episodes": 30, "seeds": [0, 1, 2], "environments": entries, "agents": agents}
+
+    def only(self, label: str) -> Store:
+        return self.stores[label]
+
+
+def make_several(path: Path, agents: dict[str, Any], labels: dict[str, dict[str, Any]], **options: Any) -> SeveralStore:
+    """A store with one problem for each of `labels`: what `Problem` takes, and `agents`, those that run on it."""
+    stores, problems = {}, []
+    for number, (label, table) in enumerate(labels.items()):
+        table = dict(table)
+        here = {name: agents[name] for name in table.pop("agents", agents)}
+        environment, episodes = table.pop("environment", ENVIRONMENT), table.pop("episodes", 30)
+        stores[label] = make_store(
+            path / f"problem-{number}", here, episodes, environment=environment, name="several & more", **options
+        )
+        problems.append(Problem(label, environment, episodes, None, table.pop("best", None), table.pop("worst", None)))
+    return SeveralStore(path, stores, problems, list(agents))

@@ -72,14 +72,17 @@ def test_what_commands_ask_for(monkeypatch):
     """The options arrive where the work is done."""
     seen = []
     monkeypatch.setattr(
-        "kernelrl.reporting.write_report", lambda path, out: seen.append((path, out)) or Path("page.html")
+        "kernelrl.reporting.write_report",
+        lambda path, out, overview: seen.append((path, out, overview)) or Path("page.html"),
     )
     monkeypatch.setattr(solve, "optimal_values", lambda env, tolerance: seen.append((env, tolerance)))
     monkeypatch.setattr(solve, "show", lambda *given: None)
     monkeypatch.setattr(theory, "show", lambda *given: None)
     monkeypatch.setattr("kernelrl.theory.summarise", lambda env, episodes, **more: seen.append((env, episodes, more)))
     assert invoke("report", "results").stdout == "Written: page.html\n"
-    assert json.loads(invoke("report", "results", "--out", "there", "--json").stdout) == {"report": "page.html"}
+    assert json.loads(invoke("report", "results", "--out", "there", "--overview", "--json").stdout) == {
+        "report": "page.html"
+    }
     invoke("solve", "kernelrl/TwinRooms-v0", "--tolerance", "0.1")
     assert invoke("theory", "kernelrl/TwinRooms-v0", "--episodes", "7", "--json").stdout == "null\n"
     chosen = ("--delta", "0.1", "--bandwidth", "0.2", "--regularization", "3", "--kernel", "compact", "--per-step")
@@ -93,8 +96,8 @@ def test_what_commands_ask_for(monkeypatch):
         "lipschitz": (0.5, 1.0),
     }  # fmt: skip
     assert seen == [
-        (Path("results"), None),
-        (Path("results"), Path("there")),
+        (Path("results"), None, False),
+        (Path("results"), Path("there"), True),
         ("kernelrl/TwinRooms-v0", 0.1),
         ("kernelrl/TwinRooms-v0", 7, unless_given),
         ("kernelrl/Ramp-v0", 50_000, given),

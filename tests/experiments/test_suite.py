@@ -1,4 +1,4 @@
-"""The small suite of the catalogue runs from the command line, is resumed, and is reported."""
+"""The small suite of the catalogue runs from the command line and is extended, and its returns are on one scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kernelrl import experiments
 def test_the_small_suite(tmp_path):
     done = call("run", "suite-quick", "--out", tmp_path / "out", "--seeds", "1", "--json")
     assert done.returncode == 0, done.stderr
-    done = call("run", "suite-quick", "--out", tmp_path / "out", "--report", "--json")
+    done = call("run", "suite-quick", "--out", tmp_path / "out", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["finished"] and len(summary["runs"]) == 3 * 3 * 2
@@ -24,4 +24,3 @@ def test_the_small_suite(tmp_path):
         returns = frame.filter(problem=problem.label).group_by("label").agg(polars.col("return").mean())
         collected = {label: float(problem.fraction(mean)) for label, mean in returns.iter_rows()}
         assert collected["random"] < collected["Kernel-UCBVI"] < 1, problem.label
-    assert (tmp_path / "out" / "report" / "report.html").is_file()

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 
-
-@contextmanager
-def opened(browser, report, width=1200):
-    """The page, with a list of all that went wrong."""
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    wrong = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else wrong.append(r.url))
-    page.goto(report.as_uri())
-    page.wait_for_selector("#map-value .heatmaplayer image, #map-value .heatmaplayer .hm", state="attached")
-    try:
-        yield page, wrong
-    finally:
-        page.close()
+from report_pages import opened
 
 
 def heat(page, name):

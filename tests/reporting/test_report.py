@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-from html.parser import HTMLParser
 
 import gymnasium as gym
 import numpy as np
@@ -22,55 +21,16 @@ from kernelrl.reporting.figures import plain
 from kernelrl.reporting.maps import spread
 from kernelrl.reporting.summary import summarize
 from kernelrl.reporting.tables import shown
+from report_pages import Page, numbers_in
 from small_envs import Line
 from stand_in_store import AGENTS, ENVIRONMENT, Store, make_store
 
 RANDOM = {"one": lambda: krl.RandomAgent(), "two": lambda: krl.RandomAgent()}
 
 
-class Page(HTMLParser):
-    """Text by element id, tables as lists of rows of cells, and addresses."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tables, self.addresses, self.text, self._ignore = {}, [], "", False
-        self._table, self._cell = None, None
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        self.addresses += [attributes[key] for key in ("href", "src") if key in attributes]
-        self._ignore = tag in ("script", "style")
-        if tag == "table":
-            self._table = self.tables.setdefault(attributes.get("id", f"table-{len(self.tables)}"), [])
-        if tag == "tr":
-            self._table.append([])
-        if tag in ("td", "th"):
-            self._cell = ""
-
-    def handle_endtag(self, tag):
-        if tag in ("script", "style"):
-            self._ignore = False
-        if tag in ("td", "th"):
-            self._table[-1].append(self._cell)
-            self._cell = None
-
-    def handle_data(self, data):
-        if not self._ignore:
-            self.text += data
-            if self._cell is not None:
-                self._cell += data
-
-
 @pytest.fixture(scope="module")
 def page(report):
     return Page(report.read_text(encoding="utf-8"))
-
-
-def numbers_in(cell):
-    """The numbers of a cell, mean, low and high."""
-    cell = cell.replace(", ", " ")
-    return [float(n.replace(",", "")) for n in re.findall(r"-?\d[\d,]*(?:\.\d+)?", cell.replace("−", "-"))]
 
 
 def returns_of(store, label):

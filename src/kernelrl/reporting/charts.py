@@ -34,8 +34,8 @@ def numbers(values: Any, dtype: str = "<f4") -> dict[str, str]:
 def traces_of(summary: Summary, what: Any, above: float = -np.inf) -> list[dict[str, Any]]:
     """The mean and interval of `what(c)` (n, K) of every label; on a logarithmic axis only what is `above` 0."""
     traces = []
-    for i, c in enumerate(summary.curves):
-        at, style = thinned(c.episodes, POINTS), line_of(i)
+    for c in summary.curves:
+        i, at, style = c.place, thinned(c.episodes, POINTS), line_of(c.place)
         mean, low, high = (np.where(curve > above, curve, np.nan) for curve in mean_with_interval(what(c)[:, at]))
         if above > -np.inf:  # a band that reaches below 0 ends at the lower edge, without a gap
             low = np.where(np.isnan(low), np.nanmin(mean) / 10 if np.isfinite(mean).any() else np.nan, low)

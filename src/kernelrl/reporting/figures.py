@@ -115,9 +115,9 @@ def draw_labels(
     axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({})
 ) -> None:
     """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` are their names."""
-    for i, c in enumerate(curves):
+    for c in curves:
         at = thinned(c.episodes, POINTS)
-        draw_curve(axes, i, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
+        draw_curve(axes, c.place, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
     axes.set_xlabel("episodes")
     axes.margins(x=0.01)
 

@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs no network, and the figures beside it.
+"""The page of a report on one problem, which needs no network, and the figures beside it.
 
 On a screen the curves and maps are plotly.js charts; on paper, and where scripts are off, the page shows matplotlib
 figures instead.
@@ -6,69 +6,46 @@ figures instead.
 
 from __future__ import annotations
 
-import base64
-import json
-import string
+from collections.abc import Callable, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Any, NamedTuple
 
-from kernelrl.agents.files import replacing
-from kernelrl.console import Status
 from kernelrl.reporting import tables
 from kernelrl.reporting.charts import curve_charts, map_data
+from kernelrl.reporting.document import NAME, files_list, lines_of, picture, rendered, write_text
 from kernelrl.reporting.drawing import save_all
 from kernelrl.reporting.figures import draw_all, window_of
 from kernelrl.reporting.learnt import EVALUATION_EPISODES
-from kernelrl.reporting.several import index_page, report_each
 from kernelrl.reporting.summary import Summary, summarize
 
-__all__ = ["report_of", "write_report"]
-
-NAME = "report.html"
+__all__ = ["Part", "write_page"]
 
 
-def write_report(path: str | Path, out: str | Path | None = None) -> Path:
-    """Write the report of the experiment stored in `path` to `path`/report, or to `out`; return the page's path."""
-    from kernelrl.experiments import open_store
+class Part(NamedTuple):
+    """What a page says of the experiment that it is a part of."""
 
-    path = Path(path)
-    return report_of(open_store(path), Path(out) if out is not None else path / "report")
-
-
-def report_of(store: Any, out: Path) -> Path:
-    """Write the report of an open store into the folder `out`."""
-    out = Path(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"out: the folder {out} cannot be made: {error}") from error
-    if getattr(store, "several", False):
-        text = index_page(store, report_each(store, out, report_of), out)
-        with replacing(out / NAME) as file:
-            file.write(text.encode())
-        return out / NAME
-    with Status() as status:
-        summary = summarize(store, status.say, maps=True)
-        status.say("Drawing")
-        files = save_all(draw_all(summary), out)
-        text = render(summary, files)
-        with replacing(out / NAME) as file:
-            file.write(text.encode())
-    return out / NAME
+    problem: str = ""
+    back: str = ""
+    """A link to the page of all problems."""
+    order: Sequence[str] = ()
+    """The labels of all agents, so that each has the same colour on all pages."""
 
 
-# ----------------------------------------------------------------------------------------------------------- the page
+WHOLE = Part()
 
 
-def render(summary: Summary, files: dict[str, list[Path]]) -> str:
+def write_page(store: Any, out: Path, say: Callable[[str], None], part: Part = WHOLE) -> Path:
+    """Write the page of a store into the folder `out`."""
+    summary = summarize(store, say, maps=True, order=part.order)
+    say("Drawing")
+    files = save_all(draw_all(summary), out)
+    return write_text(out / NAME, render(summary, files, part))
+
+
+def render(summary: Summary, files: dict[str, list[Path]], part: Part = WHOLE) -> str:
     """The page as text."""
-    from plotly.offline import get_plotlyjs
-
-    charts = curve_charts(summary)
-    data = {"charts": charts, "maps": map_data(summary)}
+    data = {"charts": curve_charts(summary), "maps": map_data(summary)}
     recent = RETURN.format(window_of(summary))
     sections = [
         ("results", "Results", results(summary)),
@@ -81,25 +58,11 @@ def render(summary: Summary, files: dict[str, list[Path]]) -> str:
         ("maps", "What the agents knew", maps_section(summary, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
-    contents = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
-    body = f"{header(summary)}<nav>{contents}</nav>{notes(summary)}"
-    body += "".join(f'<section id="{key}"><h2>{title}</h2>{content}</section>\n' for key, title, content in sections)
-    return string.Template(part("page.html")).substitute(
-        title=escape(f"{summary.experiment['name']}: report"),
-        css=part("page.css"),
-        body=body,
-        plotly=get_plotlyjs(),
-        data=json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
-        script=part("page.js"),
-    )
+    title = ", ".join(filter(None, (str(summary.experiment["name"]), part.problem)))
+    return rendered(title, part.back + header(summary, title), summary.notes, sections, data)
 
 
-def part(name: str) -> str:
-    """A file beside this one."""
-    return resources.files("kernelrl.reporting").joinpath(name).read_text(encoding="utf-8")
-
-
-def header(summary: Summary) -> str:
+def header(summary: Summary, title: str) -> str:
     """The title and what was run."""
     seeds = sorted({seed for c in summary.curves for seed in c.seeds})
     count = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
@@ -107,14 +70,7 @@ def header(summary: Summary) -> str:
     facts = [summary.environment, f"{summary.experiment[unit]:,} {unit}", count]
     if summary.optimal is not None:
         facts.append(f"optimal value {summary.optimal.start_value:.3f} per episode")
-    return f'<h1>{escape(str(summary.experiment["name"]))}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
-
-
-def notes(summary: Summary) -> str:
-    """What the reader must know first."""
-    if not summary.notes:
-        return ""
-    return f'<div class="notes"><ul>{"".join(f"<li>{escape(note)}</li>" for note in summary.notes)}</ul></div>'
+    return f'<h1>{escape(title)}</h1><p class="facts">{escape(" · ".join(facts))}</p>'
 
 
 def results(summary: Summary) -> str:
@@ -140,8 +96,8 @@ def environment(summary: Summary, files: dict[str, list[Path]]) -> str:
     if "environment" not in files:
         return f"<p>There is no drawing of {name}.</p>"
     caption = "The rooms, where episodes start, and the reward of each state; states in the grey wall do not exist."
-    picture = f'<img class="picture" alt="Drawing of {name}" src="{embedded(files["environment"], ".svg")}">'
-    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+    drawing = picture("picture", f"Drawing of {summary.environment}", files["environment"])
+    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
 
 
 REWARD = "Sum of the rewards of all episodes so far: mean over seeds, with Student's 95 % interval of the mean."
@@ -156,8 +112,8 @@ def curve(
     boxes = "".join(f'<figure><div class="chart" id="chart-{name}"></div></figure>' for name in charts)
     boxes = f'<div class="pair screen">{boxes}</div>' if len(charts) > 1 else boxes
     legend = tables.legend(summary, optimum and summary.optimal is not None)
-    picture = f'<img class="static" alt="{escape(caption)}" src="{embedded(files[figure], ".svg")}">'
-    return f'<div class="whole">{legend}{boxes}{picture}<p class="quiet">{escape(caption)}</p></div>'
+    static = picture("static", caption, files[figure])
+    return f'<div class="whole">{legend}{boxes}{static}<p class="quiet">{escape(caption)}</p></div>'
 
 
 def regret_section(summary: Summary, files: dict[str, list[Path]]) -> str:
@@ -200,10 +156,7 @@ def maps_section(summary: Summary, files: dict[str, list[Path]]) -> str:
         f"Each map shows one run, seed {' or '.join(map(str, seeds))}. Steps count from 0. V, B and Q are in "
         "the environment's units of reward; C and B are on logarithmic scales. Grey areas have no states."
     )
-    pictures = "".join(
-        f'<img class="static" alt="Maps of {escape(m.label)}" src="{embedded(files[m.file], ".png")}">'
-        for m in summary.maps
-    )
+    pictures = "".join(picture("static", f"Maps of {m.label}", files[m.file], ".png") for m in summary.maps)
     boxes = f'<p class="quiet screen" id="map-missing"></p><div class="maps">{boxes}</div>'
     return f'{CONTROLS}{boxes}{pictures}<p class="quiet">{seed}</p>'
 
@@ -227,34 +180,8 @@ CONTROLS = """<div class="controls">
 
 def configuration(summary: Summary, files: dict[str, list[Path]]) -> str:
     """What was run, with what, and which files there are."""
-    kept = "".join(f"<li>{escape(name)}: {links(paths)}</li>" for name, paths in files.items())
     return (
         f"<h3>The experiment</h3><pre>{escape(lines_of(summary.experiment))}</pre>"
         f"<h3>All hyper-parameters, defaults included</h3>{tables.hyper_parameters(summary)}"
-        f"<h3>Versions and machines</h3>{tables.versions(summary)}"
-        f'<h3>Figures beside this page</h3><ul class="plain">{kept}</ul>'
+        f"<h3>Versions and machines</h3>{tables.versions(summary)}{files_list(files)}"
     )
-
-
-def links(paths: list[Path]) -> str:
-    """A link to each file of a figure."""
-    return ", ".join(f'<a href="{escape(quote(path.name))}">{path.suffix[1:].upper()}</a>' for path in paths)
-
-
-def lines_of(experiment: dict[str, Any]) -> str:
-    """The experiment as JSON, one line per entry and one line per agent."""
-    entries = []
-    for key, value in experiment.items():
-        if key == "agents":
-            inside = ",\n".join(f"    {json.dumps(agent, ensure_ascii=False)}" for agent in value)
-            entries.append(f'  "agents": [\n{inside}\n  ]')
-        else:
-            entries.append(f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}")
-    return "{\n" + ",\n".join(entries) + "\n}"
-
-
-def embedded(paths: list[Path], suffix: str) -> str:
-    """A figure as a data URL."""
-    kind = {".svg": "image/svg+xml", ".png": "image/png"}[suffix]
-    content = next(path for path in paths if path.suffix == suffix).read_bytes()
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

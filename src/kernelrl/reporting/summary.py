@@ -8,7 +8,7 @@ left out with a note that says why; the others are reported.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,7 @@ class Curves:
     returns: Floats  # (n, K)
     seconds: Floats  # (n, K) learning time so far
     runs: tuple[Any, ...]
+    place: int  # of the label in the experiment, which determines its colour
     below: Floats | None = None  # (n,) share of visited states with V^k_h < V*_h; None if not monitored
     shortfalls: Floats | None = None  # (n,) largest V*_h - V^k_h
 
@@ -126,12 +127,18 @@ class Summary:
         return str(self.experiment["environment"]["id"])
 
 
-def summarize(store: Any, say: Callable[[str], None] = lambda text: None, maps: bool = False) -> Summary:
-    """Read a store, its `maps` only if asked to, and compute the summary; `say` takes messages about what is done."""
+def summarize(
+    store: Any, say: Callable[[str], None] = lambda text: None, maps: bool = False, order: Sequence[str] = ()
+) -> Summary:
+    """Read a store, its `maps` only if asked to, and compute the summary; `say` takes messages about what is done.
+
+    `order` has all labels that share colours with these, by default those of the store.
+    """
     experiment = store.experiment
     notes: list[str] = []
     say("Reading the runs")
-    curves = read_curves(store.runs(), notes)
+    order = order or [agent["label"] for agent in experiment["agents"]]
+    curves = read_curves(store.runs(), order, notes)
     if not curves:
         raise ValueError(
             "path: there is no run with an episode to report yet; `kernelrl run` first"
@@ -157,7 +164,7 @@ def summarize(store: Any, say: Callable[[str], None] = lambda text: None, maps: 
     )  # fmt: skip
 
 
-def read_curves(runs: list[Any], notes: list[str]) -> list[Curves]:
+def read_curves(runs: list[Any], order: Sequence[str], notes: list[str]) -> list[Curves]:
     """The runs by label, in the experiment's order."""
     found: dict[str, list[tuple[Any, Any]]] = {}
     for run in runs:
@@ -179,7 +186,8 @@ def read_curves(runs: list[Any], notes: list[str]) -> list[Curves]:
         )
         members = tuple(run for run, _ in pairs)
         optimism = read_optimism([history[:K] for _, history in pairs])
-        curves.append(Curves(label, tuple(run.seed for run in members), returns, seconds, members, *optimism))
+        seeds = tuple(run.seed for run in members)
+        curves.append(Curves(label, seeds, returns, seconds, members, order.index(label), *optimism))
     return curves
 
 

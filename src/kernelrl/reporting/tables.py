@@ -45,9 +45,11 @@ def results(summary: Summary) -> str:
     names = [name for name in MEASURES if name in summary.measures[summary.curves[0].label]]
     head = "".join(f"<th>{name}</th>" for name in ("algorithm", *names, "seeds", "episodes"))
     rows = ""
-    for i, c in enumerate(summary.curves):
+    for c in summary.curves:
         cells = "".join(f"<td>{cell(name, summary.measures[c.label][name])}</td>" for name in names)
-        rows += f"<tr><th>{key(i)}{escape(c.label)}</th>{cells}<td>{len(c.seeds)}</td><td>{c.episodes:,}</td></tr>"
+        rows += (
+            f"<tr><th>{key(c.place)}{escape(c.label)}</th>{cells}<td>{len(c.seeds)}</td><td>{c.episodes:,}</td></tr>"
+        )
     return (
         f'<div class="wide"><table id="table-results"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
@@ -121,10 +123,10 @@ def square(summary: Summary, measure: str) -> str:
     labels = [c.label for c in summary.curves]
     size = max((abs(c.difference) for c in by_pair.values() if not math.isnan(c.difference)), default=0.0)
     head = "".join(f"<th>minus {escape(label)}</th>" for label in labels)
-    rows = "".join(
-        f"<tr><th>{key(i)}{escape(one)}</th>{''.join(pair_cell(by_pair, one, other, size) for other in labels)}</tr>"
-        for i, one in enumerate(labels)
-    )
+    rows = ""
+    for c in summary.curves:
+        cells = "".join(pair_cell(by_pair, c.label, other, size) for other in labels)
+        rows += f"<tr><th>{key(c.place)}{escape(c.label)}</th>{cells}</tr>"
     table = f"<thead><tr><th>{measure}</th>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<div class="wide"><table class="square">{table}</table></div>'
 
@@ -149,7 +151,7 @@ def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str, 
 
 def legend(summary: Summary, optimum: bool) -> str:
     """Which line is which label; a click hides it."""
-    entries = [(str(i), key(i), c.label) for i, c in enumerate(summary.curves)]
+    entries = [(str(c.place), key(c.place), c.label) for c in summary.curves]
     if optimum:
         entries.append(("optimal", stroke(OPTIMUM, 1.0, ""), "optimal policy"))
     buttons = "".join(
@@ -162,12 +164,12 @@ def legend(summary: Summary, optimum: bool) -> str:
 def exponents(summary: Summary) -> str:
     """The exponent of each label's regret."""
     rows = ""
-    for i, c in enumerate(summary.curves):
+    for c in summary.curves:
         e, low, high = summary.exponents[c.label]
         text = "–" if math.isnan(e) else f"{e:.2f}"
         if not math.isnan(low):
             text += f'<span class="interval">[{low:.2f}, {high:.2f}]</span>'
-        rows += f"<tr><th>{key(i)}{escape(c.label)}</th><td>{text}</td></tr>"
+        rows += f"<tr><th>{key(c.place)}{escape(c.label)}</th><td>{text}</td></tr>"
     return (
         "<p>Fitted exponents: the slope of a seed's regret on logarithmic axes over the last nine tenths of the "
         "episodes, mean over seeds, in brackets Student's 95 % interval of that mean. An agent that learns nothing "
@@ -180,13 +182,13 @@ def exponents(summary: Summary) -> str:
 def optimism(summary: Summary) -> str:
     """How often and by how much the values of each monitored label were below V*."""
     rows = ""
-    for i, c in enumerate(summary.curves):
+    for c in summary.curves:
         if c.below is not None and c.shortfalls is not None:
             share = Measure.of(c.below, 0.0, 1.0)
             text = percent(share.mean)
             if not math.isnan(share.low):
                 text += f'<span class="interval">[{percent(share.low)}, {percent(share.high)}]</span>'
-            rows += f"<tr><th>{key(i)}{escape(c.label)}</th><td>{text}</td><td>{c.shortfalls.max():.3g}</td></tr>"
+            rows += f"<tr><th>{key(c.place)}{escape(c.label)}</th><td>{text}</td><td>{c.shortfalls.max():.3g}</td></tr>"
     head = "<th>algorithm</th><th>states below V*</th><th>largest shortfall</th>"
     table = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f'<div class="wide"><table id="table-optimism">{table}</table></div>'
@@ -211,13 +213,13 @@ def action_legend(summary: Summary) -> str:
 def hyper_parameters(summary: Summary) -> str:
     """The hyper-parameters of each label's agent, from its first run, and what it chose itself."""
     rows = ""
-    for i, c in enumerate(summary.curves):
+    for c in summary.curves:
         made = record(c.runs[0], "configuration")
         given = dict(made.get("hyper_parameters", {}))
         agent, text = escape(str(made.get("agent", "–"))), escape(describe(given))
         chosen = describe(left_to_agent(given, record(c.runs[0], "settings_used")), digits=4)
         last = f"<br>chosen by the agent, seed {c.runs[0].seed}: {escape(chosen)}" if chosen else ""
-        rows += f'<tr><th>{key(i)}{escape(c.label)}</th><td class="text">{agent}({text}){last}</td></tr>'
+        rows += f'<tr><th>{key(c.place)}{escape(c.label)}</th><td class="text">{agent}({text}){last}</td></tr>'
     return f'<div class="wide"><table id="table-hyper-parameters"><tbody>{rows}</tbody></table></div>'
 
 

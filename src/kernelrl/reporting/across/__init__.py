@@ -1,0 +1,1 @@
+"""Reports of experiments over several problems."""
