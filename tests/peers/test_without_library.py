@@ -268,7 +268,7 @@ def test_only_a_whole_run_is_stored(planned, monkeypatch):
     monkeypatch.setattr("kernelrl.experiments.learning.PIECE_SECONDS", 0.0)
     answers = itertools.chain([False] * 4, itertools.repeat(True))
     events = list(learn(job, Path(job.path), answers.__next__))
-    assert [event["kind"] for event in events] == ["progress"] * 5 + ["stopped"] and events[-2]["episode"] == 4
+    assert [event["kind"] for event in events] == ["progress"] * 5 + ["stopped"] and events[-2]["done"] == 4
     assert os.listdir(job.path) == [RUN] and not store.run("peer", 5).has_checkpoint
     half = learn(job, Path(job.path), lambda: False)
     list(itertools.islice(half, 3))
@@ -288,7 +288,7 @@ def test_more_episodes_are_a_new_run(planned):
     list(learn(job, Path(job.path), lambda: False))
     longer = dataclasses.replace(job, episodes=20)
     events = list(learn(longer, Path(job.path), lambda: False))
-    assert events[0]["episode"] == 0 and store.run("peer", 5).episodes == 20
+    assert events[0]["done"] == 0 and store.run("peer", 5).episodes == 20
     found = store.run("peer", 5).history()["return"].to_list()
     for file in (AGENT, "history.parquet"):
         Path(job.path, file).unlink()
@@ -328,4 +328,4 @@ def test_other_hyper_parameters_under_an_old_label(stand_in, tmp_path):
 
 def test_nothing_is_compiled_for_them(stand_in, tmp_path):
     plan = Plan.of(read_experiment(write_toml(tmp_path / "a.toml", GREEDY + PPO)))
-    assert plan.kinds["peer"] is None and plan.kinds["greedy"] is not None
+    assert plan.kinds[ROOMS, "peer"] is None and plan.kinds[ROOMS, "greedy"] is not None
