@@ -59,6 +59,9 @@ class Run:
     def history(self) -> polars.DataFrame:
         return polars.read_parquet(self.path / "history.parquet")
 
+    def size(self) -> int:
+        return (self.path / "agent.krl").stat().st_size
+
     def agent(self) -> krl.Agent:
         return krl.load(self.path / "agent.krl")
 

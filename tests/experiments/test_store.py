@@ -85,6 +85,7 @@ def test_runs(made):
     assert [episode for episode, _ in runs[2].snapshots()] == [1, 3, 12, 30, 60]
     assert [krl.load(path).episodes for _, path in runs[2].snapshots()] == [1, 3, 12, 30, 60]
     assert runs[3].snapshots() == []
+    assert 60 * 20 * 2 * 8 < runs[2].size() < 100e6  # at least the states
 
 
 def test_others_open_it_directly(made):

@@ -14,13 +14,18 @@ from naive import across as naive
 def runs(levels, episodes=40, seconds=1.0, first_seed=0):
     """One run for each level, which has that return in all episodes."""
     returns = tuple(np.full(episodes, float(level)) for level in levels)
-    return Runs(tuple(range(first_seed, first_seed + len(levels))), returns, np.full(len(levels), seconds))
+    return Runs(
+        tuple(range(first_seed, first_seed + len(levels))),
+        returns,
+        np.full(len(levels), seconds),
+        np.full(len(levels), 2e6),
+    )
 
 
 def climbing(after, episodes=100, seeds=4):
     """Runs that return 0 at first, and 10 from episode number `after` on."""
     returns = tuple(np.where(np.arange(episodes) < after + i, 0.0, 10.0) for i in range(seeds))
-    return Runs(tuple(range(seeds)), returns, np.full(seeds, 2.0))
+    return Runs(tuple(range(seeds)), returns, np.full(seeds, 2.0), np.ones(seeds))
 
 
 GOOD = [9.0, 9.2, 9.1, 9.3, 9.4]
@@ -35,7 +40,9 @@ def three():
 
 
 def test_fractions_are_between_worst_and_best():
-    problem = Problem("p", {"a": Runs((3, 5), (np.array([2.0, 4.0]), np.array([6.0])), np.ones(2))}, 6.0, 2.0)
+    problem = Problem(
+        "p", {"a": Runs((3, 5), (np.array([2.0, 4.0]), np.array([6.0])), np.ones(2), np.ones(2))}, 6.0, 2.0
+    )
     assert [part.tolist() for part in problem.fractions("a")] == [[0.0, 0.5], [1.0]]
     assert problem.scores("a").tolist() == [0.25, 1.0] and problem.episodes == 2 and problem.window == 1
     for best, worst in ((2.0, 2.0), (1.0, 2.0), (np.nan, 0.0), (np.inf, 0.0)):
@@ -63,7 +70,7 @@ def test_numbers_are_those_of_the_statistics():
     assert overview.improvements["good", "fair"].problems == 3 and overview.improvements["good", "fair"].decided
     assert overview.improvements["partial", "good"].problems == 1
     assert overview.improvements["partial", "good"].decided  # five seeds of each: two of 252 divisions
-    assert overview.cells["p0", "good"].seconds == 25.0
+    assert overview.cells["p0", "good"].seconds == 25.0 and overview.cells["p0", "good"].megabytes == 2.0
     np.testing.assert_allclose(overview.learning["good"].value, overview.means["good"].value)
 
 
@@ -86,7 +93,14 @@ def test_agents_are_compared_on_common_seeds():
     overview = overview_of([apart], ["a", "b"])
     assert overview.improvements == {}
     assert "no agent that has runs on the same problems and seeds" in sentences.about_improvement(overview)
-    assert [section.key for section in sections_of(overview)] == ["results", "means", "profiles", "efficiency", "time"]
+    assert [section.key for section in sections_of(overview)] == [
+        "results",
+        "means",
+        "profiles",
+        "efficiency",
+        "time",
+        "memory",
+    ]
 
 
 def test_few_runs_decide_nothing():
@@ -114,7 +128,7 @@ def test_sample_efficiency():
 
 
 def test_some_runs_never_reach():
-    mixed = Runs((0, 1, 2), (np.full(50, 9.5), np.full(50, 1.0), np.full(50, 1.0)), np.ones(3))
+    mixed = Runs((0, 1, 2), (np.full(50, 9.5), np.full(50, 1.0), np.full(50, 1.0)), np.ones(3), np.ones(3))
     overview = overview_of([Problem("p", {"a": mixed}, 10.0)], ["a"])
     (cell,) = dict(tables.episodes_table(overview).rows)["p"]
     assert (cell.text, cell.below) == ("not reached", "1 of 3 runs")
@@ -122,7 +136,9 @@ def test_some_runs_never_reach():
 
 def test_runs_of_different_lengths():
     """A problem that ends by steps: each run has its own number of episodes."""
-    problem = Problem("p", {"a": Runs((0, 1), (np.full(30, 5.0), np.full(90, 8.0)), np.array([3.0, 9.0]))}, 10.0)
+    problem = Problem(
+        "p", {"a": Runs((0, 1), (np.full(30, 5.0), np.full(90, 8.0)), np.array([3.0, 9.0]), np.ones(2))}, 10.0
+    )
     overview = overview_of([problem], ["a"])
     assert problem.window == 6 and overview.episodes[-1] == 90
     assert overview.means["a"].value == pytest.approx(0.65) and overview.cells["p", "a"].seconds == pytest.approx(100)

@@ -66,7 +66,7 @@ def test_table_is_of_the_store(page, store):
 
 def test_every_part_says_what_is_seen(report):
     text = report.read_text(encoding="utf-8")
-    assert text.count('<p class="seen">') == 6
+    assert text.count('<p class="seen">') == 7
     assert "With 3 seeds per problem" in text
 
 
@@ -76,7 +76,7 @@ def test_files(report, store):
             assert (report.parent / f"{name}.{suffix}").read_bytes().startswith(start)
     text = (report.parent / "tables.md").read_text(encoding="utf-8")
     assert "| near / goal |" in text and "![" in text and text.startswith("# several & more\n")
-    assert text.count("\n## ") == 6
+    assert text.count("\n## ") == 7
 
 
 def test_addresses_lead_to_pages_that_lead_back(page, report):

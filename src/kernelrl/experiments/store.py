@@ -125,6 +125,13 @@ class Run:
         """Episode, return, steps, seconds and value of every stored episode; below and shortfall if monitored."""
         return read_history(self.path / HISTORY, self.episodes)
 
+    def size(self) -> int:
+        """How many bytes the data of the last checkpoint's agent take in memory."""
+        from kernelrl.agents.archive import open_archive
+
+        with open_archive(self.path / AGENT) as archive:
+            return sum(array.nbytes for array in archive.outlines().values())
+
     def agent(self) -> Any:
         """The agent of the last checkpoint: a `kernelrl.Agent`, or a `Peer` for one of another library."""
         from kernelrl.experiments.objects import agent_class

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernelrl.reporting.across.figures import label_with_problems
 from kernelrl.reporting.across.overview import REACH, Overview
-from kernelrl.reporting.across.sentences import geometric_mean, number, percent, seconds_of
+from kernelrl.reporting.across.sentences import geometric_mean, number, percent, two_figures
 from kernelrl.reporting.across.statistics import Estimate
 from kernelrl.reporting.charts import LOG, chart, numbers
 from kernelrl.reporting.statistics import Floats
@@ -111,7 +111,7 @@ def time_chart(overview: Overview) -> dict[str, Any]:
         if not times:
             continue
         shared = {"type": "scatter", "mode": "markers", "legendgroup": str(i)}
-        text = [f"{html.escape(name)}: {seconds_of(seconds)} s" for name, seconds in times.items()]
+        text = [f"{html.escape(name)}: {two_figures(seconds)} s" for name, seconds in times.items()]
         hover = f"{html.escape(label)}<br>%{{text}}<extra></extra>"
         traces.append(
             {
@@ -122,7 +122,7 @@ def time_chart(overview: Overview) -> dict[str, Any]:
         mean = geometric_mean(list(times.values()))
         traces.append(
             {
-                **shared, "x": [mean], "y": [i], "text": [f"geometric mean: {seconds_of(mean)} s"],
+                **shared, "x": [mean], "y": [i], "text": [f"geometric mean: {two_figures(mean)} s"],
                 "hovertemplate": hover,
                 "marker": {"symbol": "line-ns-open", "size": 20, "line": {"width": 3}, "color": colour},
             }

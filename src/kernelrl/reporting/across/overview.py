@@ -49,6 +49,8 @@ class Runs:
     """(K_i,) of each seed."""
     seconds: Floats
     """(n,) of learning in all."""
+    sizes: Floats
+    """(n,) bytes of the agents' data at the end."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class Cell(NamedTuple):
     """(n,) episodes needed to reach `REACH`, infinite where it was not reached."""
     seconds: float
     """Of learning for 1,000 episodes, mean over seeds."""
+    megabytes: float
+    """Of the agent's data at the end, the most of all seeds."""
 
 
 class Improvement(NamedTuple):
@@ -222,7 +226,8 @@ def cells_of(problems: Sequence[Problem], labels: Sequence[str]) -> dict[tuple[s
             until = [episodes_until(run[None], REACH, p.window)[0] for run in fractions]
             seconds = 1000 * p.runs[label].seconds / [run.size for run in fractions]
             key = p.label, label
-            cells[key] = Cell(scores[key], places[key], np.array(until), float(seconds.mean()))
+            most = float(p.runs[label].sizes.max()) / 1e6
+            cells[key] = Cell(scores[key], places[key], np.array(until), float(seconds.mean()), most)
     return cells
 
 

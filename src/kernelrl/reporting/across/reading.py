@@ -85,7 +85,7 @@ def read_store(store: Any, say: Callable[[str], None] = lambda text: None) -> Re
 
 def read_runs(runs: list[Any], problem: str, notes: list[str]) -> tuple[dict[str, Runs], bool]:
     """The finished runs of a problem by label, and whether any run has an episode."""
-    found: dict[str, list[tuple[int, Any]]] = {}
+    found: dict[str, list[tuple[int, Any, int]]] = {}
     unfinished: list[str] = []
     begun = False
     for run in runs:
@@ -97,15 +97,16 @@ def read_runs(runs: list[Any], problem: str, notes: list[str]) -> tuple[dict[str
             elif not np.isfinite(history["return"].to_numpy()).all():
                 notes.append(f"{problem}: {run.label}, seed {run.seed} is left out: a return is not a finite number.")
             else:
-                found.setdefault(run.label, []).append((run.seed, history))
+                found.setdefault(run.label, []).append((run.seed, history, run.size()))
         except Exception as error:  # a damaged file must not hide the other runs
             notes.append(f"{problem}: {run.label}, seed {run.seed} cannot be read and is left out: {error}")
     if unfinished:
         notes.append(f"{problem}: not finished, and therefore not in this overview: {', '.join(unfinished)}.")
     by_label = {}
-    for label, pairs in found.items():
-        pairs.sort(key=lambda pair: pair[0])
-        returns = tuple(history["return"].to_numpy().astype(float) for _, history in pairs)
-        seconds = np.array([history["seconds"][-1] for _, history in pairs], float)
-        by_label[label] = Runs(tuple(seed for seed, _ in pairs), returns, seconds)
+    for label, read in found.items():
+        read.sort(key=lambda one: one[0])
+        returns = tuple(history["return"].to_numpy().astype(float) for _, history, _ in read)
+        seconds = np.array([history["seconds"][-1] for _, history, _ in read], float)
+        sizes = np.array([size for _, _, size in read], float)
+        by_label[label] = Runs(tuple(seed for seed, _, _ in read), returns, seconds, sizes)
     return by_label, begun

@@ -56,6 +56,7 @@ def sections_of(overview: Overview) -> list[Section]:
             "time", "Learning time", sentences.about_time(overview), TIME, ("time",), True, "time",
             "Seconds of learning of each agent, one dot per problem", tables.time_table(overview),
         ),
+        Section("memory", "Memory", sentences.about_memory(overview), MEMORY, table=tables.memory_table(overview)),
     ]  # fmt: skip
     if overview.improvements:
         improvement = Section(
@@ -97,6 +98,10 @@ EFFICIENCY = (
     "than all others, and where the median is one of them it says “not reached”. Curves on the left are interquartile "
     "means of recent fractions after equal shares of each problem's episodes; those on the right count runs, each "
     "problem the same. Bands are pointwise."
+)
+MEMORY = (
+    "Megabytes of what an agent keeps at the end of a run, the most of all seeds: its data and its plan; of an agent "
+    "of another library the parameters of its policy. Python, libraries and machine code come on top, about 300 MB."
 )
 TIME = (
     "Seconds of learning for 1,000 episodes, mean over seeds, without compiling. Episodes of different problems have "

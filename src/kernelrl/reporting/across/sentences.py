@@ -14,8 +14,8 @@ from kernelrl.reporting.across.overview import REACH, Overview
 from kernelrl.reporting.across.statistics import Estimate
 
 __all__ = [
-    "about_efficiency", "about_improvement", "about_means", "about_profiles", "about_seeds", "about_table",
-    "about_time", "geometric_mean", "listed", "number", "percent", "seconds_of", "with_interval",
+    "about_efficiency", "about_improvement", "about_means", "about_memory", "about_profiles", "about_seeds",
+    "about_table", "about_time", "geometric_mean", "listed", "number", "percent", "two_figures", "with_interval",
 ]  # fmt: skip
 
 
@@ -43,9 +43,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def seconds_of(seconds: float) -> str:
-    """A time with two figures."""
-    return f"{seconds:,.0f}" if seconds >= 10 else f"{float(f'{seconds:.2g}'):g}"
+def two_figures(value: float) -> str:
+    """A time or a size, with two figures."""
+    return f"{value:,.0f}" if value >= 10 else f"{float(f'{value:.2g}'):g}"
 
 
 def problems_in(count: int) -> str:
@@ -242,11 +242,22 @@ def about_time(overview: Overview) -> str:
             else (shared[0].label)
         )
     fast, slow = order[0], order[-1]
-    said = f"On {where}, 1,000 episodes take {fast} {seconds_of(means[fast])} s of learning"
+    said = f"On {where}, 1,000 episodes take {fast} {two_figures(means[fast])} s of learning"
     if len(order) > 1:
-        said += f" and {slow} {seconds_of(means[slow])} s"
-        said += f", {seconds_of(means[slow] / means[fast])} times as long" if means[fast] > 0 else ""
+        said += f" and {slow} {two_figures(means[slow])} s"
+        said += f", {two_figures(means[slow] / means[fast])} times as long" if means[fast] > 0 else ""
     return f"{said} (geometric means over problems)." if len(shared) > 1 else f"{said}."
+
+
+def about_memory(overview: Overview) -> str:
+    """Where each agent is largest."""
+    parts = []
+    for label in overview.labels:
+        sizes = {p.label: overview.cells[p.label, label].megabytes for p in overview.problems_of(label)}
+        where = max(sizes, key=lambda name: sizes[name])
+        on = f", on {where}" if len(sizes) > 1 else ""
+        parts.append(f"{label} at most {two_figures(sizes[where])} MB{on}")
+    return f"At the end of a run the data take {'; '.join(parts)}."
 
 
 def geometric_mean(values: Sequence[float]) -> float:

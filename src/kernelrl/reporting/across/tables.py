@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelrl.reporting.across.figures import MARKS, shade
 from kernelrl.reporting.across.overview import Cell, Improvement, Overview
-from kernelrl.reporting.across.sentences import number, seconds_of
+from kernelrl.reporting.across.sentences import number, two_figures
 from kernelrl.reporting.across.statistics import Estimate
 from kernelrl.reporting.tables import key
 
@@ -104,7 +104,12 @@ def episodes_table(overview: Overview) -> Table:
 
 def time_table(overview: Overview) -> Table:
     """Seconds of learning for 1,000 episodes."""
-    return by_problem(overview, "seconds", lambda cell: Entry(seconds_of(cell.seconds)))
+    return by_problem(overview, "seconds", lambda cell: Entry(two_figures(cell.seconds)))
+
+
+def memory_table(overview: Overview) -> Table:
+    """Megabytes of the agents' data."""
+    return by_problem(overview, "memory", lambda cell: Entry(two_figures(cell.megabytes)))
 
 
 def decided(found: Improvement) -> str:
