@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kernelrl.agents.action_net import ActionNet
 from kernelrl.agents.checks import as_array, as_whole, whole_number
 from kernelrl.episodes.loop import clip_into
+from kernelrl.episodes.masked import as_mask
 
 __all__ = ["Spaces"]
 
@@ -133,6 +134,16 @@ class Spaces:
         if a is None or not first <= a <= last:
             raise ValueError(f"action must be one of {first} … {last}, got {action!r}")
         return a - first
+
+    def check_mask(self, mask: Any, name: str = "mask", rows: int | None = None) -> npt.NDArray[np.bool_]:
+        """A mask (A,) of the actions, or one for each of so many `rows` (n, A), as booleans."""
+        if self.net is not None:
+            raise ValueError(
+                f"{name}: masks are for Discrete actions, and these are a Box; a mask would have to follow the net of "
+                "actions, which environments do not know. Make the actions Discrete with "
+                "gymnasium.wrappers.TransformAction(env, function, gymnasium.spaces.Discrete(number))"
+            )
+        return as_mask(mask, self.actions, name, rows)
 
     def check_state(self, name: str, state: npt.ArrayLike) -> Floats:
         """The state as float64 (d,), clipped by at most the rounding to float32."""
