@@ -25,9 +25,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 NEEDED = (
-    "What is needed is a krl.envs.CompiledEnv (docs/extending.md), or an environment whose attribute `state` can be set "
-    "and is what it observes, wrapped in nothing but Gymnasium's TimeLimit, OrderEnforcing and PassiveEnvChecker; or a "
-    "method motion() of a CompiledEnv (docs/environments.md)"
+    "What is needed is a krl.envs.CompiledEnv (docs/extending.md), or an environment whose attribute `state` can be "
+    "set and is what it observes, wrapped in nothing but Gymnasium's TimeLimit, OrderEnforcing and PassiveEnvChecker"
 )
 
 
@@ -106,7 +105,7 @@ def play_all(
     env: Any, stream: Any, Q: Any, low: Any, inverse: Any, cells: Any, actions: Any, seed: Any, x: Any, y: Any,
     starts: Any, returns: Any,
 ) -> None:  # fmt: skip
-    """Episodes of the policy that is greedy in Q (H, (cells+1)^d, A); `starts` (n, d) and `returns` (n,) are written."""
+    """Episodes of the policy that is greedy in Q (H, (cells+1)^d, A); write `starts` (n, d) and `returns` (n,)."""
     for k in range(returns.size):
         number = episode_seed(seed, k)
         seed_stream(stream, number)
@@ -137,8 +136,9 @@ class SettableEnv(NamedTuple):
     env: Any
     actions: Any
     """The actions of the environment, by their index."""
-    sets: bool
-    """Whether its state is set before each step; False: the steps of an episode follow each other."""
+    form: Any = None
+    """A state of the form that the environment gives it after a step. It is set before each step; None: it is not set,
+    so that the steps of an episode follow each other."""
 
 
 @reset.implement_plain(SettableEnv)
@@ -152,19 +152,18 @@ def advance_settable(
     env: SettableEnv, stream: Any, state: Floats, action: int, next_state: Floats
 ) -> tuple[float, bool, bool]:
     """One step; some environments remember that an episode is over, so they are reset then."""
-    inside = env.env.unwrapped
-    if env.sets:
-        set_state(inside, state)
+    inside, sets = env.env.unwrapped, env.form is not None
+    if sets:
+        set_state(inside, state, env.form)
     observation, reward, terminated, truncated, _ = inside.step(env.actions[int(action)])
     next_state[:] = observation
-    if env.sets and (terminated or truncated):
+    if sets and (terminated or truncated):
         env.env.reset()
     return float(reward), bool(terminated), bool(truncated)
 
 
-def set_state(env: Any, state: Floats) -> None:
-    """Set `env.state`, in the form that it has."""
-    form = env.state
+def set_state(env: Any, state: Floats, form: Any) -> None:
+    """Set `env.state`, as an array, tuple or list like `form`."""
     if isinstance(form, np.ndarray):
         env.state = state.astype(form.dtype)
     else:
@@ -189,6 +188,8 @@ class Drawn(NamedTuple):
     env: gym.Env[Any, Any]
     dynamics: Any
     """Compiled dynamics, or None for an environment in Python."""
+    form: Any
+    """A state of an environment in Python."""
     low: Floats
     high: Floats
 
@@ -202,44 +203,50 @@ class Drawn(NamedTuple):
         net = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, low.size)
         return ActionList(np.arange(len(net)) if self.dynamics is None else np.ascontiguousarray(net[:, 0]), net)
 
+    def how_many(self, gaps: int) -> float:
+        """How many actions that are; without making the net, which may be too large."""
+        space: Any = self.env.action_space
+        return float(space.n) if isinstance(space, gym.spaces.Discrete) else float(gaps + 1) ** space.low.size
+
     def world(self, actions: ActionList, sets: bool) -> Any:
         """What the verbs take."""
         if self.dynamics is not None:
             return self.dynamics
         space: Any = self.env.action_space
         if actions.net is None:
-            return SettableEnv(self.env, [int(space.start) + int(a) for a in actions.values], sets)
-        return SettableEnv(self.env, [a.reshape(space.shape).astype(space.dtype) for a in actions.net], sets)
+            taken: list[Any] = [int(space.start) + int(a) for a in actions.values]
+        else:
+            taken = [a.reshape(space.shape).astype(space.dtype) for a in actions.net]
+        return SettableEnv(self.env, taken, self.form if sets else None)
 
 
 def drawn_from(env: gym.Env[Any, Any]) -> Drawn:
     """`env` as something to draw from, or a ValueError that says what is missing."""
     space, actions = env.observation_space, env.action_space
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
+        finite = "; for finite problems there is krl.envs.solve_finite"
         raise ValueError(
-            f"env: its optimal values are not known, and values on a grid need a Box of states of shape (d,), got {space}"
-            + ("; for finite problems there is krl.envs.solve_finite" if isinstance(space, gym.spaces.Discrete) else "")
+            "env: its optimal values are not known, and values on a grid need a Box of states of shape (d,), got "
+            f"{space}{finite if isinstance(space, gym.spaces.Discrete) else ''}"
         )
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
     # Where there is no bound, float32 has its largest number.
     if not ((high > low) & (high - low < 1e30)).all():
         raise ValueError(
-            f"env: its optimal values are not known, and a grid needs bounds of all coordinates of the state, above one "
-            f"another; its states reach from {low} to {high}. Give the environment an observation_space with bounds "
-            "that its states do not leave"
+            "env: its optimal values are not known, and a grid needs bounds for each coordinate of the state; its "
+            f"states reach from {low} to {high}. Give the environment an observation_space with bounds that its states "
+            "do not leave"
         )
     if not isinstance(actions, gym.spaces.Discrete) and not (
         isinstance(actions, gym.spaces.Box) and actions.is_bounded()
     ):
         raise ValueError(f"env: the actions must be Discrete, or a Box with bounds, got {actions}")
     dynamics = compiled_dynamics(env)
-    if dynamics is None:
-        check_settable(env)
-    return Drawn(env, dynamics, low, high)
+    return Drawn(env, dynamics, state_form(env) if dynamics is None else None, low, high)
 
 
-def check_settable(env: gym.Env[Any, Any]) -> None:
-    """Raise ValueError unless the environment's `state` can be set and is what it observes."""
+def state_form(env: gym.Env[Any, Any]) -> Any:
+    """A state after a step; raise ValueError unless the environment's `state` can be set and is what it observes."""
     layer: Any = env
     while isinstance(layer, gym.Wrapper):
         if type(layer) not in TRANSPARENT:
@@ -262,8 +269,8 @@ def check_settable(env: gym.Env[Any, Any]) -> None:
             raise ValueError(f"{cannot}after {place} its `state` is {state}, what it observes {observation}. {NEEDED}")
         if place == "reset":
             observation = env.step(env.action_space.sample())[0]
-    wanted = np.asarray(env.reset(seed=1)[0], np.float64)
     try:
-        set_state(layer, wanted)
+        set_state(layer, np.asarray(observation, np.float64), state)
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{cannot}setting its `state` fails, {error}. {NEEDED}") from error
+    return state

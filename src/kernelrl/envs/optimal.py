@@ -78,6 +78,11 @@ class OptimalValues:
     arrivals: NDArray[np.float32] | None = field(default=None, repr=False)
     """(rooms, A, …) those of the expected reward that depends on the next state, or None."""
 
+    @property
+    def starts(self) -> Floats:
+        """(s, d) where an episode may start, all equally likely."""
+        return self.motion.starts
+
     def q_values(self, states: ArrayLike, step: int) -> Floats:
         """(n, A) Q*_h at `states` (n, d); 0 at those where the episode is over."""
         x, motion = self._check(states), self.motion
@@ -312,9 +317,7 @@ def motion_of(env: gym.Env[Any, Any]) -> Motion | Outcomes | None:
     return motion
 
 
-def solve(
-    env: gym.Env[Any, Any], tolerance: float | None = None
-) -> OptimalValues | OutcomeValues | SampledValues:
+def solve(env: gym.Env[Any, Any], tolerance: float | None = None) -> OptimalValues | OutcomeValues | SampledValues:
     """The optimal values of an environment; those of this package's environments are cached on disk.
 
     `tolerance` bounds the change of every value, at every step, in the last refinement of the grid. None: that of the

@@ -24,6 +24,7 @@ An environment whose draws are all equal needs one draw only, and has no noise a
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,9 +52,10 @@ Floats = NDArray[np.float64]
 REPLICATES = 4
 FEWEST_CELLS = {1: 32, 2: 16, 3: 8}  # by the dimension of states; of more dimensions 4
 FEWEST_DRAWS = 16
+FEWEST_SLOW_DRAWS = 8  # of an environment in Python
 FEWEST_GAPS = {1: 8, 2: 4}  # by the dimension of actions; of more dimensions 2
 WORK = 1e8  # draws of compiled dynamics, where no tolerance is given
-SLOW_WORK = 1e6  # draws of an environment in Python
+SLOW_WORK = 1e7  # draws of an environment in Python
 MORE = 16.0  # times as many where a tolerance is given
 MOST_NUMBERS = 4e7  # of the table of Q
 BLOCK = 2**18  # draws that are held at once
@@ -115,7 +117,7 @@ class SampledValues:
         return read(self.table[h][:, None], self.low, self.high, self.cells, x)[:, 0]
 
     def actions(self, states: ArrayLike, step: int) -> NDArray[Any]:
-        """The action of the policy that is greedy in Q at `states` (n, d): its index (n,), or those of a Box (n, d_A)."""
+        """The best actions by `q_values` at `states` (n, d): their indices (n,), or those of a Box (n, d_A)."""
         best: NDArray[np.int64] = self.q_values(states, step).argmax(axis=1)
         return best if self.net is None else self.net[best]
 
@@ -213,7 +215,7 @@ def solve_level(drawn: Drawn, horizon: int, number: int, cells: int, draws: int,
     source = Draws(drawn, points, actions, draws, fixed)
     q = np.zeros((len(points), A))
     for r in range(replicates):
-        source.seed(100 * (number + 1) + r)
+        source.seed(SEED + 100 * (number + 1) + r)
         V = np.zeros((len(points), 1))
         for h in range(horizon - 1, -1, -1):
             for first, y, rewards, going in source.blocks():
@@ -229,7 +231,7 @@ def solve_level(drawn: Drawn, horizon: int, number: int, cells: int, draws: int,
 def is_fixed(drawn: Drawn, cells: int, gaps: int) -> bool:
     """Whether two draws are equal at all points of a grid, for all actions."""
     source = Draws(drawn, grid_points(drawn, cells), drawn.actions(gaps), 2, False)
-    source.seed(1)
+    source.seed(SEED)
     return all(
         np.array_equal(part[::2], part[1::2])
         for _, y, rewards, going in source.blocks()
@@ -237,25 +239,21 @@ def is_fixed(drawn: Drawn, cells: int, gaps: int) -> bool:
     )
 
 
-# ------------------------------------------------------------------------------------------------- levels and the errors
+# ------------------------------------------------------------------------------------------------ levels and the errors
 
 
 def solve_by_drawing(env: gym.Env[Any, Any], horizon: int, tolerance: float | None) -> SampledValues:
     """Estimate the optimal values of `env`; with a `tolerance` until half of the interval's width is at most that."""
     drawn = drawn_from(env)
     d, box = drawn.low.size, isinstance(env.action_space, gym.spaces.Box)
-    cells, draws = FEWEST_CELLS.get(d, 4), FEWEST_DRAWS
-    gaps = FEWEST_GAPS.get(int(np.prod(env.action_space.shape or (1,))), 2) if box else 0
+    cells, gaps = FEWEST_CELLS.get(d, 4), 0
+    if box:
+        gaps = FEWEST_GAPS.get(int(np.prod(env.action_space.shape or (1,))), 2)
     affordable = (WORK if drawn.dynamics is not None else SLOW_WORK) * (1.0 if tolerance is None else MORE)
-    first = needs(drawn, horizon, 2 * cells, 1, 2 * gaps, fixed=True)
-    if first[0] > affordable or first[1] > MOST_NUMBERS:
-        raise ValueError(
-            f"env: a grid of {2 * cells} cells along each of {d} axes with {drawn.actions(2 * gaps).values.size} "
-            f"actions takes {first[0]:.2g} draws, and {affordable:.2g} are made at most; Monte Carlo on a grid is for "
-            "problems with few dimensions and actions"
-        )
+    check_needs(drawn, horizon, cells, 2, gaps, True, affordable)
     fixed = is_fixed(drawn, cells, gaps)
-    draws = 1 if fixed else draws
+    draws = 1 if fixed else FEWEST_DRAWS if drawn.dynamics is not None else FEWEST_SLOW_DRAWS
+    check_needs(drawn, horizon, 2 * cells, draws if fixed else 2 * draws, 2 * gaps, fixed, affordable)
     levels: list[Level] = []
     starts, best = start_states(drawn, horizon), None
     while len(levels) < 2 or (best is None or best.tolerance is None or half_width(best) > best.tolerance):
@@ -280,8 +278,21 @@ def solve_by_drawing(env: gym.Env[Any, Any], horizon: int, tolerance: float | No
 
 def needs(drawn: Drawn, horizon: int, cells: int, draws: int, gaps: int, fixed: bool) -> tuple[float, float]:
     """How many draws a level takes, and how many numbers its table of Q."""
-    pairs = float(cells + 1) ** drawn.low.size * drawn.actions(gaps).values.size
+    pairs = float(cells + 1) ** drawn.low.size * drawn.how_many(gaps)
     return pairs * draws * (1 if fixed else horizon * REPLICATES), pairs * horizon
+
+
+def check_needs(drawn: Drawn, horizon: int, cells: int, draws: int, gaps: int, fixed: bool, affordable: float) -> None:
+    """Raise ValueError if a level, one of those that are needed, takes too long."""
+    work, numbers = needs(drawn, horizon, cells, draws, gaps, fixed)
+    if work > affordable or numbers > MOST_NUMBERS:
+        slow = "" if drawn.dynamics is not None else "; a krl.envs.CompiledEnv can afford a hundred times as many"
+        raise ValueError(
+            f"env: its optimal values are not known, and to draw them is too much: a grid of {cells} cells along each "
+            f"of {drawn.low.size} axes, with {drawn.how_many(gaps):.2g} actions and {horizon} steps, takes "
+            f"{work:.2g} draws ({affordable:.2g} are made at most{slow}) and {numbers:.2g} numbers "
+            f"({MOST_NUMBERS:.2g} at most)"
+        )
 
 
 def half_width(found: SampledValues) -> float:
@@ -316,16 +327,14 @@ def play(drawn: Drawn, level: Level, episodes: int) -> tuple[Floats, Floats]:
     return starts, returns
 
 
-def summary(
-    drawn: Drawn, horizon: int, tolerance: float | None, levels: list[Level], starts: Floats
-) -> SampledValues:
+def summary(drawn: Drawn, horizon: int, tolerance: float | None, levels: list[Level], starts: Floats) -> SampledValues:
     """The values of the last level and their errors."""
     last, before = levels[-1], levels[-2]
     states, which = np.unique(starts, axis=0, return_inverse=True)
     weights = np.bincount(which.reshape(-1)) / len(starts)
     at_start = [np.array([start_values(drawn, level, V, states) for V in level.first]) for level in levels]
     means = [float((values @ weights).mean()) for values in at_start]
-    changes = [abs(b - a) for a, b in zip(means, means[1:], strict=False)]
+    changes = [abs(b - a) for a, b in itertools.pairwise(means)]
     grid_error = max(changes[-1], 0.5 * changes[-2] if len(changes) > 1 else 0.0)
     replicates = at_start[-1] @ weights  # (R,)
     squares = (((at_start[-1].mean(axis=0) - means[-1]) ** 2) @ weights) / len(starts)
@@ -343,8 +352,9 @@ def summary(
     fine = last.V.reshape(horizon, *(last.cells + 1,) * drawn.low.size)[halves]
     change = float(abs(fine.reshape(before.V.shape) - before.V).max())
     interval = played - margin, upper
+    value = float(np.clip(means[-1], *interval))
     return SampledValues(
-        horizon, tolerance, change, last.cells, float(np.clip(means[-1], *interval)), interval, played, returns.size, last.draws,
+        horizon, tolerance, change, last.cells, value, interval, played, returns.size, last.draws,
         error, grid_error, drawn.low, drawn.high, states, last.V, last.Q, last.actions.net,
     )  # fmt: skip
 
