@@ -288,7 +288,7 @@ class Agent:
     def choose(self, state: npt.ArrayLike, step: int, mask: npt.ArrayLike | None = None) -> Any:
         """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's.
 
-        With a `mask` (A,), True for each allowed action, it is the best of those: docs/actions.md.
+        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md.
         """
         self.check_started()
         spaces = self.spaces

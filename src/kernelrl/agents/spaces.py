@@ -194,7 +194,12 @@ def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
 
 
 def remedy(space: Any) -> str:
-    """Which wrapper helps with states of another kind."""
+    """What helps with states of another kind: a wrapper or an agent."""
+    if isinstance(space, gym.spaces.Discrete):
+        return (
+            "; krl.UCBVI, krl.GreedyUCBVI and krl.OptQL take it as it is, and gymnasium.wrappers.TransformObservation("
+            "env, function, box) can describe states by numbers"
+        )
     if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
         return "; gymnasium.wrappers.FlattenObservation(env) makes it a Box"
     return "; gymnasium.wrappers.TransformObservation(env, function, box) can describe states by numbers"
