@@ -325,7 +325,7 @@ def solve(env: gym.Env[Any, Any], tolerance: float | None = None) -> OptimalValu
 
     Where an environment declares no motion, its values are estimated from next states that are drawn (see
     `kernelrl.envs.sampled`). Then `tolerance` is half of the width of the `interval` of the value at the start; None:
-    whatever a fixed number of draws gives, which takes up to a minute.
+    whatever a fixed number of draws gives, which takes up to a minute, and a few for an environment in Python.
     """
     if tolerance is not None and (
         isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf
