@@ -131,9 +131,9 @@ def test_a_cache_that_cannot_be_written_is_no_harm(tmp_path, monkeypatch):
 
 
 def test_refusals(twin_rooms):
-    with pytest.raises(ValueError, match="kernelrl/TwinRooms-v0"):
+    with pytest.raises(ValueError, match="Line cannot be set to a state"):
         krl.envs.solve(TimeLimit(Line(), 5))
-    with pytest.raises(ValueError, match="wrappers of your own"):
+    with pytest.raises(ValueError, match="the wrapper Halved may change"):
         krl.envs.solve(Halved(gym.make("kernelrl/TwinRooms-v0")))
     with pytest.raises(ValueError, match="no time limit"):
         krl.envs.solve(TwinRooms())

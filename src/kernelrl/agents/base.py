@@ -27,6 +27,7 @@ from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
+from kernelrl.agents.predicting import predict
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, check_range
@@ -35,6 +36,7 @@ from kernelrl.agents.spaces import Spaces
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
+from kernelrl.episodes.masked import choose_allowed
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
 
@@ -55,7 +57,8 @@ class Agent:
     and may override the defaults of
 
         takes_discrete      whether states may be those of a Discrete space
-        deployed_actions    the policy to deploy
+        deployed_q          the values that the policy to deploy maximises, or
+        deployed_actions    its actions themselves, with deployed_among for its actions under masks
         before_episodes     changes of the model between episodes
         check_episodes      rejects more episodes than the algorithm is made for
         rescaled            the model in other units of reward
@@ -124,10 +127,25 @@ class Agent:
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the policy to deploy, counted from 0, at `states` (n, d) that have been checked.
 
-        By default it is greedy in `read_q`; of equally good actions it takes the lowest.
+        By default it is greedy in `deployed_q`; of equally good actions it takes the lowest.
         """
-        q = self.read_model(self.handle(), verbs.READ_Q, states, step)
-        return np.asarray(q.argmax(axis=1), np.int64)
+        return np.asarray(self.deployed_q(states, step).argmax(axis=1), np.int64)
+
+    def deployed_q(self, states: Floats, step: int) -> Floats:
+        """(n, A) the values that the policy to deploy maximises, in any units; by default those of `read_q`."""
+        return self.read_model(self.handle(), verbs.READ_Q, states, step)
+
+    def deployed_among(
+        self, states: Floats, step: int, allowed: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.int64]:  # fmt: skip
+        """(n,) the same among the actions that are `allowed` (n, A); each row allows at least one."""
+        methods = [cls.__dict__.keys() & {"deployed_actions", "deployed_q"} for cls in type(self).__mro__]
+        if next(names for names in methods if names) == {"deployed_actions"}:  # a subclass has its own policy
+            raise TypeError(
+                f"mask: {type(self).__name__} has its own deployed_actions, which knows of no masks; write a method "
+                "deployed_q(states, step) or deployed_among(states, step, allowed)"
+            )
+        return np.asarray(np.where(allowed, self.deployed_q(states, step), -np.inf).argmax(axis=1), np.int64)
 
     def before_episodes(self, count: int) -> int:
         """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
@@ -267,11 +285,16 @@ class Agent:
         self.free_steps = 0
         verbs.begin_episode(self.handle())
 
-    def choose(self, state: npt.ArrayLike, step: int) -> Any:
-        """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's."""
+    def choose(self, state: npt.ArrayLike, step: int, mask: npt.ArrayLike | None = None) -> Any:
+        """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's.
+
+        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md.
+        """
         self.check_started()
         spaces = self.spaces
         x, h = spaces.check_state("state", state), spaces.check_step(step)
+        if mask is not None:
+            return spaces.action(choose_allowed(self.handle(), x, h, spaces.check_mask(mask)))
         return spaces.action(int(verbs.choose(self.handle(), x, h)))
 
     def observe(
@@ -354,11 +377,33 @@ class Agent:
 
     # ---------------------------------------------------------------------------------------------------- reading out
 
-    def act(self, state: npt.ArrayLike, step: int) -> Any:
-        """The action of the policy to deploy, in `state` at `step` (from 0): an int, or an array like the Box's."""
+    def act(self, state: npt.ArrayLike, step: int, mask: npt.ArrayLike | None = None) -> Any:
+        """The action of the policy to deploy, in `state` at `step` (from 0): an int, or an array like the Box's.
+
+        With a `mask` (A,), True for each allowed action, it is the best of those.
+        """
         self.check_started()
-        x, h = self.spaces.check_state("state", state), self.spaces.check_step(step)
-        return self.spaces.action(int(self.deployed_actions(x[None], h)[0]))
+        spaces = self.spaces
+        x, h = spaces.check_state("state", state), spaces.check_step(step)
+        if mask is not None:
+            return spaces.action(int(self.deployed_among(x[None], h, spaces.check_mask(mask)[None])[0]))
+        return spaces.action(int(self.deployed_actions(x[None], h)[0]))
+
+    def predict(
+        self, observation: npt.ArrayLike, state: Any = None, episode_start: npt.ArrayLike | None = None,
+        deterministic: bool = True, *, action_masks: npt.ArrayLike | None = None,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """Actions and the steps of the next call, as Stable-Baselines3 asks for them.
+
+        Args:
+            observation: one state, or a batch of them (n, …).
+            state: the step of each, from 0, as returned by the last call; None: 0. From the horizon on the policy is
+                that of the last step.
+            episode_start: (n,) True where an episode begins, so that its step is 0.
+            deterministic: the policy to deploy; False is the learning policy, which may draw from the agent's stream.
+            action_masks: (A,) or (n, A), True for each allowed action.
+        """
+        return predict(self, observation, state, episode_start, deterministic, action_masks)
 
     @property
     def action_net(self) -> Floats:
@@ -406,7 +451,8 @@ class Agent:
 
     def _check_model(self, model: Any) -> None:
         verbs.check_model(model)
-        if type(self).deployed_actions is Agent.deployed_actions and not verbs.read_q.is_implemented(type(model)):
+        greedy = all(getattr(type(self), name) is getattr(Agent, name) for name in ("deployed_actions", "deployed_q"))
+        if greedy and not verbs.read_q.is_implemented(type(model)):
             raise TypeError(
                 f"{type(model).__name__} does not implement read_q, which the policy to deploy maximises: write a "
                 f"function for @krl.verbs.read_q.implement({type(model).__name__}), or {type(self).__name__}."

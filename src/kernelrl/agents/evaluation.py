@@ -30,6 +30,7 @@ from kernelrl.agents.reward_range import SLACK
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
 from kernelrl.episodes.adapter import GymEnvironment
+from kernelrl.episodes.masked import FROM_INFO
 from kernelrl.episodes.on_net import on_net
 from kernelrl.jit.stream import episode_seed
 
@@ -187,7 +188,7 @@ def play_episodes(agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int
     # This package's environments need no checks: the same episodes without Gymnasium's wrappers are much faster.
     world = compiled_dynamics(env) if is_shipped(env) else None
     if world is None:
-        adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.action)
+        adapted = GymEnvironment(env, agent.spaces.check_state, agent.spaces.action, [None])
         parts = [play(agent, adapted, agent.spaces.horizon, seed, k, 1) for k in range(episodes)]
         horizon = agent.spaces.horizon
     else:
@@ -212,7 +213,7 @@ def play(agent: Agent, world: Any, horizon: int, seed: int, first: int, n: int) 
     starts, lowest, highest, cut = states.copy(), math.inf, -math.inf, False
     playing = list(range(n))
     for h in range(horizon):
-        actions, going = agent.deployed_actions(states[playing], h).tolist(), []
+        actions, going = actions_of(agent, world, states[playing], h), []
         for k, action in zip(playing, actions, strict=True):
             reward, terminated, truncated = advance(world, streams[k], states[k], action, y)
             returns[k] += reward
@@ -225,3 +226,14 @@ def play(agent: Agent, world: Any, horizon: int, seed: int, first: int, n: int) 
         if not playing:
             break
     return Played(returns, starts, (lowest, highest), bool(cut or (playing and horizon < agent.spaces.horizon)))
+
+
+def actions_of(agent: Agent, world: Any, states: Floats, h: int) -> list[int]:
+    """The actions of the deployed policy, among those that the mask of an environment in Python allows."""
+    mask = world.mask[0] if isinstance(world, GymEnvironment) else None
+    if mask is None:
+        found = agent.deployed_actions(states, h)
+    else:
+        found = agent.deployed_among(states, h, agent.spaces.check_mask(mask, FROM_INFO)[None])
+    numbers: list[int] = found.tolist()
+    return numbers

@@ -15,12 +15,13 @@ import numpy.typing as npt
 from kernelrl.agents import codec
 from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
-from kernelrl.agents.recovery import Recovery
+from kernelrl.agents.recovery import Recorded, Recovery
 from kernelrl.console import Interrupts, Progress
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped, why_not_compiled
 from kernelrl.episodes import loop as rollout
 from kernelrl.episodes import verbs as interface
 from kernelrl.episodes.adapter import GymEnvironment
+from kernelrl.episodes.masked import Masked
 from kernelrl.episodes.on_net import on_net
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Loop:
             agent.model = interface.grow(agent.model)
         run = rollout.run_compiled if self.compiled and world is self.world else rollout.run_episodes
         model: Any = agent.handle()
+        if isinstance(world, GymEnvironment | Recorded):
+            model = Masked(model, agent.spaces.check_mask, world.mask)
         if self.watch is not None and world is self.world:
             model = Watched(model, self.watch)
         played = run(
@@ -101,7 +104,7 @@ def fit(
     recovery = recovery_for(agent, env, dynamics)
     if dynamics is None:
         assert recovery is not None
-        world: Any = GymEnvironment(env, agent.spaces.check_state, agent.spaces.action, recovery.records)
+        world: Any = GymEnvironment(env, agent.spaces.check_state, agent.spaces.action, [None], recovery.records)
         loop = Loop(agent, world, agent.spaces.horizon, False, watch)
     else:
         world = on_net(dynamics, agent.spaces.net)

@@ -471,12 +471,13 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""
         return self._keeping.planned(self.model, side, what)
 
-    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        """(n,) actions of the best policy of the estimated environment, without bonus and interpolation."""
+    def deployed_q(self, states: Floats, step: int) -> Floats:
+        """(n, A) Q_h of the best policy of the estimated environment, without bonus and interpolation."""
         version = int(samples_in(self.model.store)), self._changes
         if self._deployed is None or self._deployed[0] != version:
             self._deployed = version, hand_over(self._plan_to_deploy())
-        return np.asarray(read_q(self._deployed[1], DEPLOYED, states, step).argmax(axis=1), np.int64)
+        q: Floats = read_q(self._deployed[1], DEPLOYED, states, step)
+        return q
 
     def _plan_to_deploy(self) -> Planned:
         """A plan of all data without bonus and interpolation; from the raw transitions where they are kept."""

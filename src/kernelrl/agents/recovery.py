@@ -27,8 +27,10 @@ class Record(NamedTuple):
     """The start state and the steps of one episode."""
 
     start: Floats
-    steps: list[tuple[float, Floats, bool, bool]]
-    """Reward, next state, terminated and truncated of each step."""
+    steps: list[tuple[float, Floats, bool, bool, Any]]
+    """Reward, next state, terminated, truncated and the action mask after each step, or None."""
+    mask: Any
+    """The action mask of the start, or None."""
 
 
 class Recorded(NamedTuple):
@@ -37,12 +39,15 @@ class Recorded(NamedTuple):
     records: list[Record]
     place: list[int]
     """EPISODE: how many episodes have been begun; STEP: how many steps of the last one were taken."""
+    mask: list[Any]
+    """One entry: the action mask of the present state, or None."""
 
 
 @reset.implement_plain(Recorded)
 def reset_recorded(env: Recorded, seed: int, stream: Any, state: Floats) -> None:
     """Begin the next episode."""
-    state[:] = env.records[env.place[EPISODE]].start
+    record = env.records[env.place[EPISODE]]
+    state[:], env.mask[0] = record.start, record.mask
     env.place[EPISODE] += 1
     env.place[STEP] = 0
 
@@ -52,7 +57,7 @@ def advance_recorded(
     env: Recorded, stream: Any, state: Floats, action: int, next_state: Floats
 ) -> tuple[float, bool, bool]:
     """The next step."""
-    reward, y, terminated, truncated = env.records[env.place[EPISODE] - 1].steps[env.place[STEP]]
+    reward, y, terminated, truncated, env.mask[0] = env.records[env.place[EPISODE] - 1].steps[env.place[STEP]]
     env.place[STEP] += 1
     next_state[:] = y
     return reward, terminated, truncated
@@ -67,7 +72,7 @@ class Recovery:
 
     def __init__(self, agent: Any, compiled: bool) -> None:
         self.records: list[Any] | None = None if compiled else []
-        """(start, steps) of each episode since the last copy; the environment's adapter appends to it."""
+        """(start, steps, mask) of each episode since the last copy; the environment's adapter appends to it."""
         self._copy(agent)
 
     @property
@@ -95,6 +100,6 @@ class Recovery:
         """
         records = self.records
         agent.reinstate(self._captured)
-        world = None if records is None else Recorded([Record(*record) for record in records], [0, 0])
+        world = None if records is None else Recorded([Record(*record) for record in records], [0, 0], [None])
         while agent.episodes < episodes:
             play(world, episodes - agent.episodes)

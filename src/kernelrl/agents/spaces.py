@@ -13,6 +13,7 @@ import numpy.typing as npt
 from kernelrl.agents.action_net import ActionNet
 from kernelrl.agents.checks import as_array, as_whole, whole_number
 from kernelrl.episodes.loop import clip_into
+from kernelrl.episodes.masked import as_mask
 
 __all__ = ["Spaces"]
 
@@ -134,6 +135,16 @@ class Spaces:
             raise ValueError(f"action must be one of {first} … {last}, got {action!r}")
         return a - first
 
+    def check_mask(self, mask: Any, name: str = "mask", rows: int | None = None) -> npt.NDArray[np.bool_]:
+        """A mask (A,) of the actions, or one for each of so many `rows` (n, A), as booleans."""
+        if self.net is not None:
+            raise ValueError(
+                f"{name}: masks are for Discrete actions, and these are a Box; a mask would have to follow the net of "
+                "actions, which environments do not know. Make the actions Discrete with "
+                "gymnasium.wrappers.TransformAction(env, function, gymnasium.spaces.Discrete(number))"
+            )
+        return as_mask(mask, self.actions, name, rows)
+
     def check_state(self, name: str, state: npt.ArrayLike) -> Floats:
         """The state as float64 (d,), clipped by at most the rounding to float32."""
         x = as_array(name, state, self.shape)
@@ -183,7 +194,12 @@ def bounds_of(space: Any) -> tuple[Floats, Floats, tuple[int, ...]]:
 
 
 def remedy(space: Any) -> str:
-    """Which wrapper helps with states of another kind."""
+    """What helps with states of another kind: a wrapper or an agent."""
+    if isinstance(space, gym.spaces.Discrete):
+        return (
+            "; krl.UCBVI, krl.GreedyUCBVI and krl.OptQL take it as it is, and gymnasium.wrappers.TransformObservation("
+            "env, function, box) can describe states by numbers"
+        )
     if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple | gym.spaces.MultiDiscrete | gym.spaces.MultiBinary):
         return "; gymnasium.wrappers.FlattenObservation(env) makes it a Box"
     return "; gymnasium.wrappers.TransformObservation(env, function, box) can describe states by numbers"

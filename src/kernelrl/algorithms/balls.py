@@ -245,6 +245,10 @@ class PartitionAgent(Baseline, abstract=True):
         deploy_joint(self.handle(), states, step, found)
         return found
 
+    def deployed_q(self, states: Floats, step: int) -> Floats:
+        """(n, A) Q_h of Discrete actions."""
+        return super().deployed_q(states, step)
+
     def partition(self, step: int, action: int | None = None) -> Partition:
         """The balls of a step (from 0) and an action, for plotting; with continuous actions those of the joint box."""
         model, spaces = self.check_started(), self.spaces

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.base import Agent, Floats
@@ -92,12 +91,13 @@ class CountingAgent(GridAgent, abstract=True):
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_ucbvi(horizon, cells, actions, self.total_episodes, self.delta))
 
-    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        """(n,) actions of the best policy of the estimated environment, without bonus."""
+    def deployed_q(self, states: Floats, step: int) -> Floats:
+        """(n, A) Q_h of the best policy of the estimated environment, without bonus."""
         counts, settings = self.model.store, self.model.settings
         number = int(samples_in(counts))
         if self._deployed is None or self._deployed[0] != number:
             self._deployed = number, deployed_q(settings, counts)
         grid = hand_over(settings.grid)
         cells = [int(cell_of(grid, x)) for x in states]
-        return np.asarray(self._deployed[1][step, cells].argmax(axis=1), np.int64)
+        q: Floats = self._deployed[1][step, cells]
+        return q

@@ -61,6 +61,7 @@ class RandomAgent(Agent):
     """
 
     action_bins = "auto"
+    takes_discrete = True
 
     def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
         super().__init__(horizon, reward_range)
@@ -71,6 +72,15 @@ class RandomAgent(Agent):
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) random actions, each a function of the seed, the state and the step, since deploying changes nothing."""
+        return np.array([draw % self.spaces.actions for draw in self._draws(states, step)], np.int64)
+
+    def deployed_among(self, states: Floats, step: int, allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """(n,) the same among the actions that are `allowed` (n, A)."""
+        rows = [np.flatnonzero(row) for row in allowed]
+        draws = self._draws(states, step)
+        return np.array([row[draw % row.size] for row, draw in zip(rows, draws, strict=True)], np.int64)
+
+    def _draws(self, states: Floats, step: int) -> list[int]:
         key = self.seed.to_bytes(8, "little")
-        draws = [hashlib.blake2b(np.append(x, step).tobytes(), digest_size=8, key=key).digest() for x in states]
-        return np.array([int.from_bytes(draw, "little") % self.spaces.actions for draw in draws], np.int64)
+        digests = [hashlib.blake2b(np.append(x, step).tobytes(), digest_size=8, key=key).digest() for x in states]
+        return [int.from_bytes(digest, "little") for digest in digests]

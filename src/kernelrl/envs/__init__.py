@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelrl.envs.pball import PBall2D
     from kernelrl.envs.puddle_world import PuddleWorld
     from kernelrl.envs.ramp import Ramp
+    from kernelrl.envs.sampled import SampledValues
     from kernelrl.envs.square_world import SquareWorld
     from kernelrl.envs.twin_rooms import TwinRooms, twin_rooms_fold
 
@@ -32,6 +33,7 @@ __all__ = [
     "PBall2D",
     "PuddleWorld",
     "Ramp",
+    "SampledValues",
     "SquareWorld",
     "TwinRooms",
     "advance",
@@ -71,6 +73,7 @@ WHERE = {
     "PBall2D": "pball",
     "PuddleWorld": "puddle_world",
     "Ramp": "ramp",
+    "SampledValues": "sampled",
     "SquareWorld": "square_world",
     "TwinRooms": "twin_rooms",
     "advance": "interface",

@@ -1,4 +1,4 @@
-"""Optimal values of environments with a `Motion`, by dynamic programming on a grid; `solve` also takes `Outcomes`.
+"""Optimal values of environments with a `Motion`, by dynamic programming on a grid; `solve` also takes others.
 
 With Z_h the expected value of moving to z, before noise and clipping,
 
@@ -42,9 +42,10 @@ from scipy.interpolate import BSpline, make_interp_spline
 from scipy.ndimage import map_coordinates, spline_filter
 from scipy.special import roots_hermitenorm
 
-from kernelrl.envs import ENVIRONMENTS, endings, expectations
+from kernelrl.envs import endings, expectations
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.outcomes import Outcomes, OutcomeValues, refine_outcomes
+from kernelrl.envs.sampled import SampledValues, solve_by_drawing
 from kernelrl.envs.wrapping import compiled_dynamics, is_shipped, time_limit
 from kernelrl.jit.compile import cache_dir
 
@@ -76,6 +77,11 @@ class OptimalValues:
     """(rooms, H-1, …) spline coefficients of Z_1 … Z_{H-1} on each room's grid."""
     arrivals: NDArray[np.float32] | None = field(default=None, repr=False)
     """(rooms, A, …) those of the expected reward that depends on the next state, or None."""
+
+    @property
+    def starts(self) -> Floats:
+        """(s, d) where an episode may start, all equally likely."""
+        return self.motion.starts
 
     def q_values(self, states: ArrayLike, step: int) -> Floats:
         """(n, A) Q*_h at `states` (n, d); 0 at those where the episode is over."""
@@ -311,29 +317,29 @@ def motion_of(env: gym.Env[Any, Any]) -> Motion | Outcomes | None:
     return motion
 
 
-def solve(env: gym.Env[Any, Any], tolerance: float | None = None) -> OptimalValues | OutcomeValues:
+def solve(env: gym.Env[Any, Any], tolerance: float | None = None) -> OptimalValues | OutcomeValues | SampledValues:
     """The optimal values of an environment; those of this package's environments are cached on disk.
 
     `tolerance` bounds the change of every value, at every step, in the last refinement of the grid. None: that of the
     environment's motion, 0.001 for most.
+
+    Where an environment declares no motion, its values are estimated from next states that are drawn (see
+    `kernelrl.envs.sampled`). Then `tolerance` is half of the width of the `interval` of the value at the start; None:
+    whatever a fixed number of draws gives, which takes up to a minute, and a few for an environment in Python.
     """
     if tolerance is not None and (
         isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf
     ):
         raise ValueError(f"tolerance must be a number above 0, such as 0.001, or None, got {tolerance!r}")
     motion = motion_of(env)
-    if motion is None:
-        raise ValueError(
-            f"env: optimal values are known only for {', '.join(solvable())}, as made by gymnasium.make, with "
-            "any parameters but without wrappers of your own, and for a krl.envs.CompiledEnv with a method motion() "
-            f"(see kernelrl.envs.motion); got {env}"
-        )
     horizon = time_limit(env)
     if horizon is None:
         raise ValueError(
             "env: it has no time limit; register it with max_episode_steps and make it by gymnasium.make, or wrap it "
             "in Gymnasium's TimeLimit"
         )
+    if motion is None:
+        return solve_by_drawing(env, horizon, None if tolerance is None else float(tolerance))
     accuracy = float(motion.tolerance if tolerance is None else tolerance)
     if not is_shipped(env):  # not cached, because it is not known what its functions depend on
         return refine_any(motion, horizon, accuracy)
@@ -353,12 +359,6 @@ def refine_any(motion: Motion | Outcomes, horizon: int, tolerance: float) -> Opt
     if isinstance(motion, Outcomes):
         return refine_outcomes(motion, horizon, tolerance)
     return refine(motion, horizon, tolerance)
-
-
-def solvable() -> list[str]:
-    """The environments that `solve` takes, by Gymnasium's names."""
-    load = gym.envs.registration.load_env_creator
-    return [name for name, (entry_point, _) in ENVIRONMENTS.items() if hasattr(load(entry_point), "motion")]
 
 
 def key_of(env: gym.Env[Any, Any], horizon: int, tolerance: float) -> str:

@@ -87,6 +87,11 @@ class OutcomeValues:
     """(H, …) V_0 … V_{H-1} on the grid."""
 
     @property
+    def starts(self) -> Floats:
+        """(s, d) where an episode may start, all equally likely."""
+        return self.motion.starts
+
+    @property
     def action_net(self) -> Floats:
         """(A, 1) the actions of the columns of `q_values`."""
         return self.motion.net(self.cells)[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -57,7 +58,18 @@ def why_not_compiled(env: gym.Env[Any, Any]) -> str:
     for name in ("reset", "step"):
         if getattr(getattr(layer, name), "__func__", None) is not getattr(CompiledEnv, name):
             return f"{type(layer).__name__} has a {name} of its own"
+    if type(layer).info is not CompiledEnv.info and not is_shipped(env) and gives_masks(layer):
+        return f"the info of {type(layer).__name__} has an action_mask, which compiled episodes do not read"
     return ""
+
+
+def gives_masks(env: CompiledEnv) -> bool:
+    """Whether the info at the start of an episode has an action mask; `env` itself is not reset."""
+    try:
+        _, info = copy.deepcopy(env).reset(seed=0)
+    except Exception:  # it is raised again where the environment is used
+        return False
+    return "action_mask" in info
 
 
 def is_shipped(env: gym.Env[Any, Any]) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kernelrl.envs.interface import advance, reset
 from kernelrl.episodes.checks import as_flag, as_reward
 
@@ -16,6 +18,7 @@ class GymEnvironment(NamedTuple):
     env: Any
     check_state: Any  # (name, state) → float64 (d,), or an error that says what is wrong
     action: Any  # number → the action as the environment takes it
+    mask: list[Any]  # takes info["action_mask"] of the present state, or None: see `kernelrl.episodes.masked`
     records: list[Any] | None = None  # every episode is appended, for `kernelrl.agents.recovery`
 
 
@@ -26,8 +29,9 @@ def reset_gym(env: GymEnvironment, seed: int, stream: Any, state: Any) -> None:
     if not (isinstance(given, tuple) and len(given) == 2):
         raise TypeError(f"env: reset must return (observation, info), got {short(given)}{OLD}")
     state[:] = env.check_state("the environment's start state", given[0])
+    env.mask[0] = mask_in(given[1])
     if env.records is not None:
-        env.records.append((state.copy(), []))
+        env.records.append((state.copy(), [], env.mask[0]))
 
 
 @advance.implement_plain(GymEnvironment)
@@ -38,14 +42,21 @@ def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_
         raise TypeError(
             f"env: step must return (observation, reward, terminated, truncated, info), got {short(given)}{OLD}"
         )
-    observation, reward, terminated, truncated, _ = given
+    observation, reward, terminated, truncated, info = given
     reward = as_reward(reward, "the environment's reward")
     terminated = as_flag(terminated, "the environment's terminated")
     truncated = as_flag(truncated, "the environment's truncated")
     next_state[:] = env.check_state("the environment's next state", observation)
+    env.mask[0] = mask_in(info)
     if env.records is not None:
-        env.records[-1][1].append((reward, next_state.copy(), terminated, truncated))
+        env.records[-1][1].append((reward, next_state.copy(), terminated, truncated, env.mask[0]))
     return reward, terminated, truncated
+
+
+def mask_in(info: Any) -> Any:
+    """A copy of the mask in `info`, or None; an environment may write the next mask into the same array."""
+    mask = info.get("action_mask") if isinstance(info, dict) else None
+    return mask.copy() if isinstance(mask, np.ndarray) else mask
 
 
 def short(given: Any) -> str:

@@ -193,9 +193,11 @@ def turn(model, state, action, reward, next_state, h, terminated, over):
     """Learn from one transition, and end the episode if it is `over`; return the next action, or NOT_YET.
 
     From Python this is one compiled call that also chooses the next action: a call costs as much as most verbs do.
+    A model that is wrapped for masks (`kernelrl.episodes.masked`) is called like this while there is no mask.
     """
-    if isinstance(model, Handle):
-        return perform(model, TURN, state, action, reward, next_state, h, terminated, over)
+    direct = model if isinstance(model, Handle) else getattr(model, "unmasked", None)
+    if isinstance(direct, Handle):
+        return perform(direct, TURN, state, action, reward, next_state, h, terminated, over)
     return observe_and_end(model, state, action, reward, next_state, h, terminated, over)
 
 

@@ -105,8 +105,12 @@ def optimal_values(agent: Agent, entry: AgentEntry, env: gym.Env[Any, Any]) -> C
     """V*_h, (states, step) → (n,), for an entry with `monitor`; else None."""
     if not entry.monitor:
         return None
+    from kernelrl.envs.optimal import motion_of  # which imports SciPy
+
     name = env.spec.id if env.spec is not None else str(env)
     try:
+        if motion_of(env) is None:  # estimates from draws would take each process minutes, and are not exact enough
+            raise ValueError("it declares no motion, see docs/environments.md")
         optimal = envs.solve(env)
     except (ValueError, RuntimeError) as error:
         raise ExperimentError(

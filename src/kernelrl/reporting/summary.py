@@ -18,6 +18,7 @@ import numpy as np
 from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.envs.outcomes import Outcomes, OutcomeValues
+from kernelrl.envs.sampled import SampledValues
 from kernelrl.reporting.learnt import make_from_table, reading
 from kernelrl.reporting.maps import Maps, Plane, plane_of
 from kernelrl.reporting.statistics import (
@@ -217,6 +218,7 @@ def optimal_values(
     if motion_of(env) is None:
         return None, "The optimal value of this environment is not known: it is computed only for kernelrl's own."
     optimal = solve(env)
+    assert not isinstance(optimal, SampledValues)  # which are of environments without a motion
     steps = {int(run.history()["steps"].max()) for c in curves for run in c.runs}
     if steps != {optimal.horizon}:
         return None, (
