@@ -78,6 +78,7 @@ class Problem:
     def _solved(self) -> tuple[OptimalValues | OutcomeValues | None, str]:
         """V* and "", or None and why."""
         from kernelrl.envs.optimal import motion_of, solve
+        from kernelrl.envs.sampled import SampledValues
 
         try:
             env = self.make()
@@ -86,7 +87,9 @@ class Problem:
         if motion_of(env) is None:
             return None, "The optimal value of this environment is not known: it is computed only for kernelrl's own."
         try:
-            return solve(env), ""
+            found = solve(env)
+            assert not isinstance(found, SampledValues)  # which are of environments without a motion
+            return found, ""
         except (ValueError, RuntimeError) as error:
             return None, f"The optimal value cannot be computed: {error}."
 
