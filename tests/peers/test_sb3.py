@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+import kernelrl as krl
 from experiment_parts import RANDOM, table, write_toml
 from kernelrl import experiments, peers
 from kernelrl.agents.evaluation import FIRST
@@ -170,3 +171,22 @@ def run_model(run, env):
     agent = run.agent()
     agent.get_ready(env)
     return agent.model
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_its_own_evaluation_takes_our_agents(several):
+    """`evaluate_policy` calls `predict` with the step as the state; values are those of `evaluate`, but for chance."""
+    from stable_baselines3.common.evaluation import evaluate_policy
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    agent = krl.GreedyUCBVI(bins=8, bonus_scale=0.01)
+    agent.fit("kernelrl/SquareWorld-v0", 300, seed=0, progress=False)
+
+    def make():
+        return gym.make("kernelrl/SquareWorld-v0")
+
+    env = DummyVecEnv([make, make, make]) if several else make()
+    mean, deviation = evaluate_policy(agent, env, n_eval_episodes=30, warn=False)
+    expected = agent.evaluate(make(), 200)
+    assert mean == pytest.approx(expected.mean, abs=5 * (deviation + expected.returns.std()) / np.sqrt(30) + 0.01)
+    assert expected.mean > 0.5
