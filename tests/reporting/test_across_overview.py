@@ -74,6 +74,15 @@ def test_numbers_are_those_of_the_statistics():
     np.testing.assert_allclose(overview.learning["good"].value, overview.means["good"].value)
 
 
+def test_memory():
+    overview = three()
+    assert sentences.about_memory(overview) == (
+        "Most memory at the end of a run: good 2 MB, on p0; fair 2 MB, on p0; partial 2 MB."
+    )
+    assert [entry.text for entry in tables.memory_table(overview).rows[0][1]] == ["2", "2", "–"]
+    assert sentences.megabytes(1e-5) == "< 0.1"
+
+
 def test_places():
     overview = three()
     assert overview.cells["p0", "good"].place == "best" and overview.cells["p0", "fair"].place == "worse"
@@ -198,10 +207,10 @@ def test_tables_in_both_forms():
     overview = three()
     table = tables.scores_table(overview)
     page, text = tables.as_html(table, {"p0": "p 0/report.html"}), tables.as_markdown(table)
-    assert '<a href="p%200/report.html">p0</a>' in page and "<b>0.92 ★</b>" in page
+    assert '<a href="p%200/report.html">p0</a>' in page and "<b>0.920 ★</b>" in page
     lines = text.splitlines()
     assert lines[0] == "| problem | good | fair | partial |" and lines[1] == "|---|---:|---:|---:|"
-    assert lines[2].startswith("| p0 | **0.92 ★** [0.90, 0.94] | 0.52 [") and lines[2].endswith("| – |")
+    assert lines[2].startswith("| p0 | **0.920 ★** [0.900, 0.940] | 0.516 [") and lines[2].endswith("| – |")
     assert lines[-1] == "| *problems* | 3 of 3 | 3 of 3 | 1 of 3 |"
     square = tables.as_markdown(tables.improvement_table(overview))
     assert "**▲ 1.00** [1.00, 1.00]" in square and "▼ 0.00 [0.00, 0.00]" in square

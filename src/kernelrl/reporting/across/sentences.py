@@ -15,7 +15,8 @@ from kernelrl.reporting.across.statistics import Estimate
 
 __all__ = [
     "about_efficiency", "about_improvement", "about_means", "about_memory", "about_profiles", "about_seeds",
-    "about_table", "about_time", "geometric_mean", "listed", "number", "percent", "two_figures", "with_interval",
+    "about_table", "about_time", "geometric_mean", "listed", "megabytes", "number", "percent", "two_figures",
+    "with_interval",
 ]  # fmt: skip
 
 
@@ -46,6 +47,11 @@ def percent(share: float) -> str:
 def two_figures(value: float) -> str:
     """A time or a size, with two figures."""
     return f"{value:,.0f}" if value >= 10 else f"{float(f'{value:.2g}'):g}"
+
+
+def megabytes(size: float) -> str:
+    """A size in megabytes; nobody compares small ones."""
+    return two_figures(size) if size >= 0.1 else "< 0.1"
 
 
 def problems_in(count: int) -> str:
@@ -256,8 +262,8 @@ def about_memory(overview: Overview) -> str:
         sizes = {p.label: overview.cells[p.label, label].megabytes for p in overview.problems_of(label)}
         where = max(sizes, key=lambda name: sizes[name])
         on = f", on {where}" if len(sizes) > 1 else ""
-        parts.append(f"{label} at most {two_figures(sizes[where])} MB{on}")
-    return f"At the end of a run the data take {'; '.join(parts)}."
+        parts.append(f"{label} {megabytes(sizes[where])} MB{on}")
+    return f"Most memory at the end of a run: {'; '.join(parts)}."
 
 
 def geometric_mean(values: Sequence[float]) -> float:

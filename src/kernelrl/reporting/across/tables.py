@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelrl.reporting.across.figures import MARKS, shade
 from kernelrl.reporting.across.overview import Cell, Improvement, Overview
-from kernelrl.reporting.across.sentences import number, two_figures
+from kernelrl.reporting.across.sentences import megabytes, number, two_figures
 from kernelrl.reporting.across.statistics import Estimate
 from kernelrl.reporting.tables import key
 
@@ -46,16 +46,18 @@ class Table:
 
 
 NOTHING = Entry("–")
+DIGITS = 3  # of fractions, many of which are near 1
 
 
-def interval(low: float, high: float) -> str:
+def interval(low: float, high: float, digits: int = 2) -> str:
     """An interval, or nothing where there is none."""
-    return "" if math.isnan(low) else f"[{number(low)}, {number(high)}]"
+    return "" if math.isnan(low) else f"[{number(low, digits)}, {number(high, digits)}]"
 
 
-def estimated(estimate: Estimate, kind: str = "") -> Entry:
+def estimated(estimate: Estimate, kind: str = "", digits: int = 2) -> Entry:
     """A number and its interval."""
-    return Entry(number(estimate.value), interval(estimate.low, estimate.high), bold=kind == "better", kind=kind)
+    between = interval(estimate.low, estimate.high, digits)
+    return Entry(number(estimate.value, digits), between, bold=kind == "better", kind=kind)
 
 
 def by_problem(overview: Overview, name: str, entry_of: object) -> Table:
@@ -76,13 +78,13 @@ def scores_table(overview: Overview) -> Table:
 
     def entry(cell: Cell) -> Entry:
         score = cell.score
-        text = f"{number(score.mean)}{MARKS[cell.place]}"
-        return Entry(text, interval(score.low, score.high), shade(score.mean), cell.place == "best")
+        text = f"{number(score.mean, DIGITS)}{MARKS[cell.place]}"
+        return Entry(text, interval(score.low, score.high, DIGITS), shade(score.mean), cell.place == "best")
 
     table, m = by_problem(overview, "scores", entry), len(overview.problems)
     over_all = [
-        ("interquartile mean", [estimated(overview.means[label]) for label in overview.labels]),
-        ("optimality gap", [estimated(overview.gaps[label]) for label in overview.labels]),
+        ("interquartile mean", [estimated(overview.means[label], digits=DIGITS) for label in overview.labels]),
+        ("optimality gap", [estimated(overview.gaps[label], digits=DIGITS) for label in overview.labels]),
         ("problems", [Entry(f"{len(overview.problems_of(label))} of {m}") for label in overview.labels]),
     ]
     return Table(table.name, table.corner, table.columns, table.rows + over_all, len(over_all))
@@ -109,7 +111,7 @@ def time_table(overview: Overview) -> Table:
 
 def memory_table(overview: Overview) -> Table:
     """Megabytes of the agents' data."""
-    return by_problem(overview, "memory", lambda cell: Entry(two_figures(cell.megabytes)))
+    return by_problem(overview, "memory", lambda cell: Entry(megabytes(cell.megabytes)))
 
 
 def decided(found: Improvement) -> str:
