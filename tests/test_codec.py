@@ -201,7 +201,7 @@ def test_files(cls, data, tmp_path_factory):
     entry = AgentEntry(label="it", agent="KernelUCBVI", **tomllib.loads(text))
     made = build_agent(entry)
     assert repr(made) == repr(agent)
-    assert configuration(made, entry, SimpleNamespace(id="", others={}))["hyper_parameters"] == stored
+    assert configuration(made, entry, SimpleNamespace(table={"id": ""}))["hyper_parameters"] == stored
 
 
 @every_class
@@ -217,7 +217,7 @@ def test_reports(cls, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     made = {"configuration": {"agent": "KernelUCBVI", "hyper_parameters": stored}}
     (folder / "run.json").write_text(json.dumps(made), encoding="utf-8")
-    curve = SimpleNamespace(label="it", runs=[SimpleNamespace(seed=0, path=folder)])
+    curve = SimpleNamespace(label="it", place=0, runs=[SimpleNamespace(seed=0, path=folder)])
     page = tables.hyper_parameters(SimpleNamespace(curves=[curve]))
     assert tables.escape(f"{kind} = {said}") in page
 
@@ -311,7 +311,7 @@ def test_an_experiment_with_own_objects(tmp_path):
         [sys.executable, "-c", program, tmp_path, out], capture_output=True, text=True, env=environment(), check=False
     )
     assert done.stdout == "15 Weighted(weights=(1.0, 4.0))\n", done.stderr
-    curve = SimpleNamespace(label="mine", runs=[SimpleNamespace(seed=0, path=out / "runs/mine/seed-0")])
+    curve = SimpleNamespace(label="mine", place=0, runs=[SimpleNamespace(seed=0, path=out / "runs/mine/seed-0")])
     page = tables.hyper_parameters(SimpleNamespace(curves=[curve]))
     assert "bandwidth = halving(start=0.2, minimum=0.05, every=3), " in page
     assert (

@@ -383,3 +383,11 @@ def test_an_environment_that_clips_actions():
     agent = krl.KernelUCBVI(action_bins=3)
     agent.fit(bounded, 3, seed=0, progress=False)
     assert agent.action_net.tolist() == [[-2.0], [0.0], [2.0]]
+
+
+def test_bounds_between_too_many_actions():
+    with pytest.raises(ValueError, match=r"^action_bins: bounds between 4,000 actions .* leave out action_metric"):
+        started(
+            bandwidth=0.1, lipschitz=1.0, action_bins=4000, action_bandwidth=None, action_metric="euclidean",
+            reward_range=(0, 1),
+        )  # fmt: skip

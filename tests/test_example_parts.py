@@ -101,7 +101,7 @@ def test_experiments_and_reports(tmp_path):
     run = tmp_path / "results/runs/mine/seed-0"
     stored = json.loads((run / "run.json").read_text())["configuration"]["hyper_parameters"]
     assert stored["bonus"] == {"name": "log", "from": "own_bonus", "scale": 0.05}
-    curve = SimpleNamespace(label="mine", runs=[SimpleNamespace(seed=0, path=run)])
+    curve = SimpleNamespace(label="mine", place=0, runs=[SimpleNamespace(seed=0, path=run)])
     page = tables.hyper_parameters(SimpleNamespace(curves=[curve]))
     for said in (
         "stages(bandwidths=[0.2, 0.1], every=8)",

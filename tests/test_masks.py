@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -25,6 +26,7 @@ AGENTS = {
     "GreedyUCBVI": lambda: krl.GreedyUCBVI(bins=4),
     "OptQL": lambda: krl.OptQL(bins=4),
     "AdaptiveQL": krl.AdaptiveQL,
+    "AdaMB": krl.AdaMB,
     "RandomAgent": krl.RandomAgent,
 }
 every_agent = pytest.mark.parametrize("make", AGENTS.values(), ids=AGENTS)
@@ -189,21 +191,42 @@ def advance_steps(env, stream, state, action, next_state):
 
 
 class StepsEnv(krl.envs.CompiledEnv):
-    """Allows action 0 only, so nothing can be earned."""
+    """Allows action 0 only where the state is `beyond` a place, so nothing can be earned there."""
 
-    def __init__(self) -> None:
+    def __init__(self, beyond: float = -1.0) -> None:
         box = gym.spaces.Box(0.0, 1.0, (1,), np.float64)
         super().__init__(Steps(0.1), observation_space=box, action_space=gym.spaces.Discrete(3))
+        self.beyond, self.lock = beyond, threading.Lock()  # a lock cannot be copied
 
     def info(self) -> dict[str, Any]:
-        return {"action_mask": np.array([True, False, False])}
+        masked = self._state[0] > self.beyond
+        return {"action_mask": np.array([True, False, False])} if masked else {}
+
+
+class QuickStepsEnv(StepsEnv):
+    masks_actions = False
+
+    def info(self) -> dict[str, Any]:
+        return {"place": float(self._state[0])}
 
 
 def test_a_compiled_environment_with_masks_runs_in_python():
     env = gym.wrappers.TimeLimit(StepsEnv(), H)
     assert krl.OptQL(bins=4).fit(env, 5, seed=0, progress=False).returns.tolist() == [0.0] * 5
-    with pytest.raises(ValueError, match=r"^driver: .* the info of StepsEnv has an action_mask"):
+    with pytest.raises(ValueError, match=r"^driver: .* StepsEnv has an info of its own.* masks_actions = False"):
         krl.OptQL(bins=4).fit(env, 5, seed=0, driver="compiled", progress=False)
+
+
+def test_a_compiled_environment_with_masks_in_some_states_runs_in_python():
+    env, agent = gym.wrappers.TimeLimit(StepsEnv(beyond=0.25), H), krl.OptQL(bins=4)
+    earned = agent.fit(env, 30, seed=0, progress=False).returns
+    assert earned.max() <= 3.0  # in the first three states, from 0 to 0.2
+    assert agent.evaluate(env, 5).mean <= 3.0
+
+
+def test_a_compiled_environment_that_says_it_has_no_masks_is_compiled():
+    env = gym.wrappers.TimeLimit(QuickStepsEnv(), H)
+    assert krl.OptQL(bins=4).fit(env, 5, seed=0, driver="compiled", progress=False).returns.max() > 0.0
 
 
 # -------------------------------------------------------------------------------------------------- what is no mask

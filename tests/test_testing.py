@@ -183,6 +183,8 @@ def test_drivers_that_differ_are_found():
     """What Python adds to an episode behind the driver's back."""
 
     class Other(type(compiled_env(right).unwrapped)):
+        masks_actions = False
+
         def info(self):
             self._state[1] = 0.25
             return {}

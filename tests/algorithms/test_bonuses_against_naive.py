@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 import kernelrl as krl
 from kernelrl.theory.bonuses import Problem
 from naive import kernels, metrics
+from naive.between_actions import Between
 from naive.bonuses import TheoryBonus
 from naive.estimates import Related, lipschitz_constants
 from naive.greedy_kernel_ucbvi import NaiveGreedyKernelUCBVI
@@ -80,6 +81,7 @@ def compare(
         naive = NaiveKernelUCBVI(*shared, stationary, options.get("replan", "episode"), scale, theory)
     if related is not None:
         naive.kernel["related"] = Related.of(abs(np.subtract.outer(np.arange(A), np.arange(A))).astype(float), related)
+        naive.between = Between(np.arange(A)[:, None])
     if merge is not None:
         naive = NaiveRepresentatives(merge, shared[5]).before(naive, () if greedy else ("q_values", "values"))
         naive = ReadByGreedy(naive, shared[5], L, H) if greedy else naive

@@ -89,3 +89,13 @@ def test_a_tent():
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     best = both(region_of(distances(points), 2.0, axes), UPPER, 1.0, np.full(4, 1.0), R)
     assert 1.0 + np.sqrt(0.5) <= best + 1e-12 <= 1.0 + np.sqrt(0.5) + 1e-3 * R
+
+
+def test_a_ridge():
+    """In the maximum norm q is largest along a whole ridge: the search ends, with a bound that holds and is below R."""
+    axes = [np.linspace(0.0, 1.0, 2)] * 4
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 4)
+    q = np.full(16, 1.0)
+    region = region_of(distances(points, np.inf), np.inf, axes)
+    assert 1.5 - 1e-12 <= both(region, UPPER, 1.0, q, 100.0) <= 1.5 + 0.5
+    assert both(region, UPPER, 100.0, np.full(16, 1.0), 3.0) == 3.0

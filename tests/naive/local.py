@@ -168,7 +168,7 @@ class Bandwidths:
             greedy.H, greedy.A, self.of(self.before), greedy.beta, g, rho, greedy.L, greedy.data.stationary, "episode",
             greedy.bonus_scale, greedy.bonus, greedy.nothing,
         )  # fmt: skip
-        plan.data, plan.by_step = greedy.data, greedy.by_step
+        plan.data, plan.by_step, plan.between = greedy.data, greedy.by_step, greedy.between
         plan.kernel["related"] = greedy.kernel.get("related")
         plan.begin_episode()
         return plan

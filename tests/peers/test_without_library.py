@@ -296,6 +296,16 @@ def test_more_episodes_are_a_new_run(planned):
     assert store.run("peer", 5).history()["return"].to_list() == found
 
 
+def test_a_kill_between_two_files_of_another_run(planned, monkeypatch):
+    """The history of a new run never stands beside the agent of the old one."""
+    store, job = planned
+    list(learn(job, Path(job.path), lambda: False))
+    monkeypatch.setattr("kernelrl.peers.peer.Peer.save", lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(learn(dataclasses.replace(job, episodes=20), Path(job.path), lambda: False))
+    assert not store.run("peer", 5).has_checkpoint
+
+
 def test_an_experiment_with_its_report(stand_in, tmp_path):
     """In worker processes: beside our own agents, in the same store, on the same page."""
     agents = RANDOM + PPO + "[agents.sweep]\nlearning_rate = [0.1, 0.2]\n"

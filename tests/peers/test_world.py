@@ -180,3 +180,13 @@ def test_the_work_is_ended(pieces):
         turns.resume()
     turns.close()
     assert ended == [Enough] * pieces and threading.active_count() == before
+
+
+def test_masks_are_refused():
+    class Masked(gym.Wrapper):
+        def reset(self, **given):
+            state, info = self.env.reset(**given)
+            return state, {**info, "action_mask": np.ones(2, bool)}
+
+    with pytest.raises(ValueError, match="info has an action_mask, which Stable-Baselines3's agents do not obey"):
+        Seen(Masked(gym.make("CartPole-v1")), 5, True).reset(seed=0)

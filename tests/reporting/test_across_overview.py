@@ -14,18 +14,19 @@ from naive import across as naive
 def runs(levels, episodes=40, seconds=1.0, first_seed=0):
     """One run for each level, which has that return in all episodes."""
     returns = tuple(np.full(episodes, float(level)) for level in levels)
-    return Runs(
-        tuple(range(first_seed, first_seed + len(levels))),
-        returns,
-        np.full(len(levels), seconds),
-        np.full(len(levels), 2e6),
-    )
+    seeds = tuple(range(first_seed, first_seed + len(levels)))
+    return of_equal_length(seeds, returns, np.full(len(levels), seconds), np.full(len(levels), 2e6))
+
+
+def of_equal_length(seeds, returns, seconds, sizes):
+    """Runs whose episodes all have one step."""
+    return Runs(seeds, returns, tuple(np.ones(one.size) for one in returns), seconds, sizes)
 
 
 def climbing(after, episodes=100, seeds=4):
     """Runs that return 0 at first, and 10 from episode number `after` on."""
     returns = tuple(np.where(np.arange(episodes) < after + i, 0.0, 10.0) for i in range(seeds))
-    return Runs(tuple(range(seeds)), returns, np.full(seeds, 2.0), np.ones(seeds))
+    return of_equal_length(tuple(range(seeds)), returns, np.full(seeds, 2.0), np.ones(seeds))
 
 
 GOOD = [9.0, 9.2, 9.1, 9.3, 9.4]
@@ -41,7 +42,7 @@ def three():
 
 def test_fractions_are_between_worst_and_best():
     problem = Problem(
-        "p", {"a": Runs((3, 5), (np.array([2.0, 4.0]), np.array([6.0])), np.ones(2), np.ones(2))}, 6.0, 2.0
+        "p", {"a": of_equal_length((3, 5), (np.array([2.0, 4.0]), np.array([6.0])), np.ones(2), np.ones(2))}, 6.0, 2.0
     )
     assert [part.tolist() for part in problem.fractions("a")] == [[0.0, 0.5], [1.0]]
     assert problem.scores("a").tolist() == [0.25, 1.0] and problem.episodes == 2 and problem.window == 1
@@ -72,6 +73,28 @@ def test_numbers_are_those_of_the_statistics():
     assert overview.improvements["partial", "good"].decided  # five seeds of each: two of 252 divisions
     assert overview.cells["p0", "good"].seconds == 25.0 and overview.cells["p0", "good"].megabytes == 2.0
     np.testing.assert_allclose(overview.learning["good"].value, overview.means["good"].value)
+
+
+def test_steps_count_where_runs_have_a_number_of_them():
+    returns, lengths = (np.array([1.0, 5.0]), np.array([3.0])), (np.array([10.0, 30.0]), np.array([40.0]))
+    runs_of = {"a": Runs((0, 1), returns, lengths, np.ones(2), np.ones(2))}
+    assert Problem("p", runs_of, 10.0, by_steps=True).scores("a").tolist() == [0.4, 0.3]
+    assert Problem("p", runs_of, 10.0).scores("a").tolist() == pytest.approx([0.3, 0.3])
+
+
+def test_one_seed_decides_nothing():
+    problems = [Problem("p", {"good": runs([9.0]), "fair": runs([5.0])}, 10.0)]
+    overview = overview_of(problems, ["good", "fair"])
+    assert sentences.about_table(overview) == (
+        "good has the highest mean on 1 of 1 problem. With so few seeds nothing can be said about differences."
+    )
+
+
+def test_memory_of_agents_of_other_libraries_is_not_known():
+    unknown = of_equal_length((0,), (np.ones(5),), np.ones(1), np.array([np.nan]))
+    overview = overview_of([Problem("p", {"ours": runs([9.0]), "peer": unknown}, 10.0)], ["ours", "peer"])
+    assert [entry.text for entry in tables.memory_table(overview).rows[0][1]] == ["2", "–"]
+    assert sentences.about_memory(overview) == "Most memory at the end of a run: ours 2 MB."
 
 
 def test_memory():
@@ -137,7 +160,8 @@ def test_sample_efficiency():
 
 
 def test_some_runs_never_reach():
-    mixed = Runs((0, 1, 2), (np.full(50, 9.5), np.full(50, 1.0), np.full(50, 1.0)), np.ones(3), np.ones(3))
+    returns = np.full(50, 9.5), np.full(50, 1.0), np.full(50, 1.0)
+    mixed = of_equal_length((0, 1, 2), returns, np.ones(3), np.ones(3))
     overview = overview_of([Problem("p", {"a": mixed}, 10.0)], ["a"])
     (cell,) = dict(tables.episodes_table(overview).rows)["p"]
     assert (cell.text, cell.below) == ("not reached", "1 of 3 runs")
@@ -146,7 +170,9 @@ def test_some_runs_never_reach():
 def test_runs_of_different_lengths():
     """A problem that ends by steps: each run has its own number of episodes."""
     problem = Problem(
-        "p", {"a": Runs((0, 1), (np.full(30, 5.0), np.full(90, 8.0)), np.array([3.0, 9.0]), np.ones(2))}, 10.0
+        "p",
+        {"a": of_equal_length((0, 1), (np.full(30, 5.0), np.full(90, 8.0)), np.array([3.0, 9.0]), np.ones(2))},
+        10.0,
     )
     overview = overview_of([problem], ["a"])
     assert problem.window == 6 and overview.episodes[-1] == 90

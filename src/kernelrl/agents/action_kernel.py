@@ -112,6 +112,11 @@ class ActionKernel:
         """
         if not self.bounds_others(spaces):
             return Apart()
+        if spaces.actions > RELATED:
+            raise ValueError(
+                f"action_bins: bounds between {spaces.actions:,} actions are too large a matrix; give fewer, at most "
+                f"{RELATED:,} actions in all, or leave out action_metric, so that actions do not bound each other"
+            )
         distances = self.distances(spaces)
         if spaces.net is None or not isinstance(self.metric, Lp):
             return Among(distances)

@@ -246,7 +246,10 @@ class PartitionAgent(Baseline, abstract=True):
         return found
 
     def deployed_q(self, states: Floats, step: int) -> Floats:
-        """(n, A) Q_h of Discrete actions."""
+        """(n, A) Q_h of Discrete actions.
+
+        It stands here so that masks use it, though `deployed_actions` is this class's own.
+        """
         return super().deployed_q(states, step)
 
     def partition(self, step: int, action: int | None = None) -> Partition:

@@ -89,6 +89,9 @@ class CompiledEnv(gym.Env[Any, Any]):
             L[h] = reward + transition * L[h + 1]
         return L[:-1]
 
+    masks_actions: bool | None = None
+    """A subclass with an `info` that never has an `action_mask` says False, so that it runs as compiled code."""
+
     def info(self) -> dict[str, Any]:
         """The `info` that `reset` and `step` return; a subclass may add to it."""
         return {}

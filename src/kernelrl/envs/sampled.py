@@ -188,13 +188,15 @@ class Draws:
         n = len(points) * self.actions.values.size * self.count
         y, rewards, going = np.zeros((n, points.shape[1])), np.zeros(n), np.zeros(n)
         self._draw(self._world, self._seeds, new_stream(0), points, self.actions.values, self.count, y, rewards, going)
-        self._check(y, rewards)
+        self._check(y, rewards, going)
+        y[going <= 0] = self.drawn.low  # of these nothing is read, wherever they are
         return first, y, rewards, going
 
-    def _check(self, y: Floats, rewards: Floats) -> None:
+    def _check(self, y: Floats, rewards: Floats, going: Floats) -> None:
+        """Reject states outside the box, unless the episode ended there and nothing is read of them."""
         low, high = self.drawn.low, self.drawn.high
         slack = 1e-5 * (high - low)
-        wrong = ~((y >= low - slack) & (y <= high + slack)).all(axis=1)
+        wrong = ~((y >= low - slack) & (y <= high + slack)).all(axis=1) & (going > 0)
         if wrong.any() or not np.isfinite(rewards).all():
             what = f"next state {y[wrong][0]}" if wrong.any() else f"reward {rewards[~np.isfinite(rewards)][0]}"
             raise ValueError(

@@ -270,7 +270,12 @@ def problems_from(content: dict[str, Any], path: Path) -> list[dict[str, Any]]:
     if doubled := [key for key in ("environment", "environments") if key in content]:
         raise ExperimentError(f"{path}: problems and {doubled[0]} are both given; leave one out")
     beside = path.parent / name
-    found = read_experiment(beside if beside.is_file() else name)
+    source = beside if beside.is_file() else name
+    if "problems" in read_toml(source)[1]:
+        raise ExperimentError(
+            f'{path}: problems: the experiment "{name}" takes its problems from another one, too; name that one'
+        )
+    found = read_experiment(source)
     if found.environments is None:
         raise ExperimentError(f'{path}: problems: the experiment "{name}" has no [[environments]]')
     default = {"episodes": found.episodes}

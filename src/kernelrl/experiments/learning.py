@@ -171,6 +171,7 @@ def learn_peer(
                 yield progress(job, history)
         env.close()
     if job.done(history) >= job.goal:
+        (folder / AGENT).unlink(missing_ok=True)  # of a shorter run: no file of the two may be of another run
         whole = replace(job, snapshots=[])  # maps, for which they are, need optimistic values
         yield checkpoint(whole, configuration(peer, entry, environment), peer, history, folder)
     yield {"kind": "finished" if job.done(history) >= job.goal else "stopped"}

@@ -85,7 +85,10 @@ class Problem:
         except ValueError as error:
             return None, f"The environment cannot be made here, so its optimal value is not known: {error}."
         if motion_of(env) is None:
-            return None, "The optimal value of this environment is not known: it is computed only for kernelrl's own."
+            return None, (
+                "The optimal value of this environment is not known: it declares no motion(). `kernelrl solve` may "
+                "estimate it."
+            )
         try:
             found = solve(env)
             assert not isinstance(found, SampledValues)  # which are of environments without a motion

@@ -6,7 +6,7 @@ import numpy as np
 
 __all__ = ["CENTRE", "HALF", "Among", "Apart", "Interval", "Region", "region_of"]
 
-DEEPEST = 100  # halvings of a cell, at most
+MOST_CELLS = 500  # besides those of the net, that a search for the largest value looks at
 CENTRE, HALF = range(2)  # of a cell
 
 
@@ -33,7 +33,8 @@ class Region(NamedTuple):
     p: float
     points: np.ndarray  # (A, d) the net in coordinates in which ρ_A is the p-norm
     cells: np.ndarray  # (cells, 2, d) CENTRE and HALF the widths of the cells between the net's actions
-    stack: np.ndarray  # (DEEPEST, 2, d) scratch
+    queue: np.ndarray  # (cells + MOST_CELLS, 2, d) scratch
+    bounds: np.ndarray  # (cells + MOST_CELLS,) scratch
 
 
 def region_of(distances, p, axes):
@@ -42,4 +43,6 @@ def region_of(distances, p, axes):
     middles = [0.5 * (axis[1:] + axis[:-1]) if len(axis) > 1 else axis for axis in axes]
     halves = [0.5 * np.diff(axis) if len(axis) > 1 else np.zeros(1) for axis in axes]
     cells = [np.stack(np.meshgrid(*part, indexing="ij"), axis=-1).reshape(-1, len(axes)) for part in (middles, halves)]
-    return Region(distances, float(p), points, np.stack(cells, axis=1), np.zeros((DEEPEST, 2, len(axes))))
+    room = len(cells[0]) + MOST_CELLS
+    queue, bounds = np.zeros((room, 2, len(axes))), np.zeros(room)
+    return Region(distances, float(p), points, np.stack(cells, axis=1), queue, bounds)

@@ -106,6 +106,7 @@ class Peer:
     ) -> Evaluation:
         """The value of the deterministic policy, from the same episodes as for this package's agents."""
         check_delta(delta)
+        episodes = whole_number("episodes", episodes, 1)
         env = as_environment(env)
         self.get_ready(env, self.seed)
         worlds = [self.see(one) for one in (env, *copies_of(env, min(episodes, SIDE_BY_SIDE) - 1))]

@@ -76,6 +76,11 @@ class Seen(gym.Wrapper[Any, Any, Any, Any]):
         """Begin an episode."""
         self._step = 0
         observation, info = self.env.reset(seed=seed, options=options)
+        if "action_mask" in info:
+            raise ValueError(
+                "the environment's info has an action_mask, which Stable-Baselines3's agents do not obey; a wrapper "
+                "that removes it lets them take every action"
+            )
         return self._features("the environment's start state", observation), info
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:

@@ -11,8 +11,9 @@ largest of the net. On the UPPER side it lies between actions of the net:
     in one dimension    q rises from both of two neighbours a_i, a_{i+1} until the cones meet, so its largest value is
                         (q(a_i) + q(a_{i+1}) + L_h·ρ_A(a_i, a_{i+1}))/2
     in more             branch and bound: q(a) ≤ q(m) + L_h·r in a cell with centre m and radius r. The cells of the
-                        net are halved until none can exceed the largest value known by more than TOLERANCE·R_h. The
-                        result is an upper bound, too high by no more than that.
+                        net are halved until none can exceed the largest value known by more than TOLERANCE·R_h, or
+                        until there are MOST_CELLS more. The result is an upper bound in any case. Only where q is
+                        largest along a whole ridge, as with the maximum norm, are there so many.
 
 How actions lie is told by a type (`kernelrl.geometry.actions`), so that agents without cones between actions compile
 nothing of this.
@@ -110,43 +111,53 @@ def radius_of(p, half):
 
 
 @inner
-def halve(stack, n):
-    """Divide cell `n` of the stack along its longest side into cells `n` and `n + 1`."""
-    longest = 0
-    for j in range(stack.shape[2]):
-        if stack[n, HALF, j] > stack[n, HALF, longest]:
-            longest = j
-    stack[n, HALF, longest] *= 0.5
-    for j in range(stack.shape[2]):
-        stack[n + 1, CENTRE, j], stack[n + 1, HALF, j] = stack[n, CENTRE, j], stack[n, HALF, j]
-    stack[n, CENTRE, longest] -= stack[n, HALF, longest]
-    stack[n + 1, CENTRE, longest] += stack[n, HALF, longest]
+def look_at(between, L, q, n):
+    """Bound q(a) in cell `n` of the queue; return q at its centre."""
+    here = lowest_cone_at(between, L, q, between.queue[n, CENTRE])
+    between.bounds[n] = here + L * radius_of(between.p, between.queue[n, HALF])
+    return here
 
 
 @inner
-def highest_in_cells(between, L, q, best, tolerance):
-    """An upper bound of the largest q(a), at most `tolerance` above it; `best` is that of the net."""
-    stack, upper = between.stack, best
-    for cell in range(between.cells.shape[0]):
-        n = 1
-        for j in range(stack.shape[2]):
-            stack[0, CENTRE, j], stack[0, HALF, j] = between.cells[cell, CENTRE, j], between.cells[cell, HALF, j]
-        while n > 0:
-            n -= 1
-            here = lowest_cone_at(between, L, q, stack[n, CENTRE])
-            best = max(best, here)
-            bound = here + L * radius_of(between.p, stack[n, HALF])
-            if bound <= best + tolerance or n + 1 == stack.shape[0]:
-                upper = max(upper, bound)
-            else:
-                halve(stack, n)
-                n += 2
-    return max(best, upper)
+def halve(queue, n, end):
+    """Write the halves of cell `n` of the queue, divided along its longest side, to places `end` and `end + 1`."""
+    longest = 0
+    for j in range(queue.shape[2]):
+        if queue[n, HALF, j] > queue[n, HALF, longest]:
+            longest = j
+    for half in range(2):
+        for j in range(queue.shape[2]):
+            queue[end + half, CENTRE, j], queue[end + half, HALF, j] = queue[n, CENTRE, j], queue[n, HALF, j]
+        queue[end + half, HALF, longest] *= 0.5
+        queue[end + half, CENTRE, longest] += (2 * half - 1) * queue[end + half, HALF, longest]
+
+
+@inner
+def highest_in_cells(between, L, q, best, R):
+    """An upper bound of the largest q(a), below R or R itself; `best` is the largest of the net.
+
+    Larger cells are divided first, so that the bound is as good as it can be when there is no room for more.
+    """
+    queue, bounds, upper = between.queue, between.bounds, best
+    first, end = 0, between.cells.shape[0]
+    for n in range(end):
+        for j in range(queue.shape[2]):
+            queue[n, CENTRE, j], queue[n, HALF, j] = between.cells[n, CENTRE, j], between.cells[n, HALF, j]
+        best = max(best, look_at(between, L, q, n))
+    while first < end and best < R:
+        if bounds[first] <= best + TOLERANCE * R or end + 2 > bounds.size:
+            upper = max(upper, bounds[first])
+        else:
+            halve(queue, first, end)
+            best = max(best, look_at(between, L, q, end), look_at(between, L, q, end + 1))
+            end += 2
+        first += 1
+    return min(R, max(best, upper))
 
 
 @highest_of_all.implement(Region)
 def highest_in_region(between, side, L, q, R):
     best = highest(side, q, R)
     if explores(side) and best < R:
-        best = min(R, highest_in_cells(between, L, q, best, TOLERANCE * R))
+        best = highest_in_cells(between, L, q, best, R)
     return best

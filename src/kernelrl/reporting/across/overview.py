@@ -2,9 +2,9 @@
 
 A run's score is the fraction of the ceiling that it collected while it learnt, (mean return - worst)/(best - worst)
 over all of its episodes. Only finished runs count, so that all agents had the same number of episodes, or of steps
-where a problem ends by steps; then each run has its own number of episodes. A problem whose best return is not known
-has no fractions and is not among these. An agent without runs on a problem is compared with others on the problems that
-both have.
+where a problem ends by steps. Then each run has its own number of episodes, and an episode counts by its steps. A
+problem whose best return is not known has no fractions and is not among these. An agent without runs on a problem is
+compared with others on the problems that both have.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Runs:
     seeds: tuple[int, ...]
     returns: tuple[Floats, ...]
     """(K_i,) of each seed."""
+    lengths: tuple[Floats, ...]
+    """(K_i,) steps of the episodes of each seed."""
     seconds: Floats
     """(n,) of learning in all."""
     sizes: Floats
@@ -61,6 +63,8 @@ class Problem:
     runs: dict[str, Runs]
     best: float
     worst: float = 0.0
+    by_steps: bool = False
+    """Whether runs have a number of steps, and not of episodes."""
 
     def __post_init__(self) -> None:
         """Check the ceiling."""
@@ -74,8 +78,11 @@ class Problem:
         return [np.asarray((returns - self.worst) / (self.best - self.worst)) for returns in self.runs[label].returns]
 
     def scores(self, label: str) -> Floats:
-        """The fraction of the ceiling over all episodes, (n,) by seed."""
-        return np.array([fractions.mean() for fractions in self.fractions(label)])
+        """The fraction of the ceiling over all episodes, or over all steps, (n,) by seed."""
+        if not self.by_steps:
+            return np.array([fractions.mean() for fractions in self.fractions(label)])
+        weighted = zip(self.fractions(label), self.runs[label].lengths, strict=True)
+        return np.array([np.average(fractions, weights=lengths) for fractions, lengths in weighted])
 
     @property
     def window(self) -> int:

@@ -6,12 +6,14 @@ why, is in the notes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from kernelrl.peers.library import is_peer
 from kernelrl.reporting.across.overview import Overview, Problem, Runs, overview_of
 
 __all__ = ["Listed", "Reading", "read_store"]
@@ -72,7 +74,7 @@ def read_store(store: Any, say: Callable[[str], None] = lambda text: None) -> Re
                 f"above its worst, {problem.worst:.4g}. `worst` in the experiment's file can give another."
             )
         elif runs:
-            found.append(Problem(problem.label, runs, best, problem.worst))
+            found.append(Problem(problem.label, runs, best, problem.worst, problem.steps is not None))
     if not any(problem.begun for problem in listed):
         raise ValueError(
             "path: there is no run with an episode to report yet; `kernelrl run` first"
@@ -83,9 +85,14 @@ def read_store(store: Any, say: Callable[[str], None] = lambda text: None) -> Re
     return Reading(store.experiment, listed, overview, notes)
 
 
+def size_of(run: Any) -> float:
+    """Bytes of the data of a run's agent; NaN for one of another library, which stores its policy only."""
+    return math.nan if is_peer(run.config["agent"]) else float(run.size())
+
+
 def read_runs(runs: list[Any], problem: str, notes: list[str]) -> tuple[dict[str, Runs], bool]:
     """The finished runs of a problem by label, and whether any run has an episode."""
-    found: dict[str, list[tuple[int, Any, int]]] = {}
+    found: dict[str, list[tuple[int, Any, float]]] = {}
     unfinished: list[str] = []
     begun = False
     for run in runs:
@@ -97,7 +104,7 @@ def read_runs(runs: list[Any], problem: str, notes: list[str]) -> tuple[dict[str
             elif not np.isfinite(history["return"].to_numpy()).all():
                 notes.append(f"{problem}: {run.label}, seed {run.seed} is left out: a return is not a finite number.")
             else:
-                found.setdefault(run.label, []).append((run.seed, history, run.size()))
+                found.setdefault(run.label, []).append((run.seed, history, size_of(run)))
         except Exception as error:  # a damaged file must not hide the other runs
             notes.append(f"{problem}: {run.label}, seed {run.seed} cannot be read and is left out: {error}")
     if unfinished:
@@ -107,6 +114,7 @@ def read_runs(runs: list[Any], problem: str, notes: list[str]) -> tuple[dict[str
         read.sort(key=lambda one: one[0])
         returns = tuple(history["return"].to_numpy().astype(float) for _, history, _ in read)
         seconds = np.array([history["seconds"][-1] for _, history, _ in read], float)
+        lengths = tuple(history["steps"].to_numpy().astype(float) for _, history, _ in read)
         sizes = np.array([size for _, _, size in read], float)
-        by_label[label] = Runs(tuple(seed for seed, _, _ in read), returns, seconds, sizes)
+        by_label[label] = Runs(tuple(seed for seed, _, _ in read), returns, lengths, seconds, sizes)
     return by_label, begun

@@ -70,12 +70,13 @@ def sections_of(overview: Overview) -> list[Section]:
 
 
 RESULTS = (
-    "The fraction of the ceiling, (mean return − worst) / (best − worst) over all episodes of learning: mean over "
-    "seeds, in brackets Student's 95 % interval of the mean. 1 is the best policy from the first episode on. ★ is the "
-    "highest mean of a problem; ≈ is not significantly worse (paired t test over common seeds, corrected by Holm's "
-    "method for all comparisons with the best in this table). – means no finished run. The interquartile mean and the "
-    "optimality gap, the mean of max(0, 1 − fraction), are over all runs of all problems that an agent has, with "
-    "stratified bootstrap intervals over seeds."
+    "The fraction of the ceiling, (mean return − worst) / (best − worst) over all episodes of learning (where runs "
+    "have a number of steps, over all steps: each episode counts by its length): mean over seeds, in brackets "
+    "Student's 95 % interval of the mean. 1 is the best policy from the first episode on. ★ is the highest mean of a "
+    "problem; ≈ is not significantly worse (paired t test over common seeds, corrected by Holm's method for all "
+    "comparisons with the best in this table). – means no finished run. The interquartile mean and the optimality "
+    "gap, the mean of max(0, 1 − fraction), are over all runs of all problems that an agent has, with stratified "
+    "bootstrap intervals over seeds."
 )
 MEANS = (
     "The mean fraction of the ceiling over the runs of all problems, without the lowest and the highest quarter of the "
@@ -100,8 +101,8 @@ EFFICIENCY = (
     "problem the same. Bands are pointwise."
 )
 MEMORY = (
-    "Megabytes of what an agent keeps at the end of a run, the most of all seeds: its data and its plan; of an agent "
-    "of another library the parameters of its policy. Python, libraries and machine code come on top, about 300 MB."
+    "Megabytes of what an agent keeps at the end of a run, the most of all seeds: its data and its plan. Python, "
+    "libraries and machine code come on top, about 300 MB. Of agents of other libraries it is not known."
 )
 TIME = (
     "Seconds of learning for 1,000 episodes, mean over seeds, without compiling. Episodes of different problems have "

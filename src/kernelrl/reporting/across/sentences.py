@@ -93,6 +93,10 @@ def about_table(overview: Overview) -> str:
         + (f" (the best on {best[label]})" if best[label] else "")
         for i, label in enumerate(told)
     ]
+    cells = overview.cells
+    if all(cell.place in ("best", "") for cell in cells.values()):
+        most = f"{told[0]} has the highest mean on {best[told[0]]} of {problems_in(m)}"
+        return f"{most}. With so few seeds nothing can be said about differences."
     none = [label for label in order if not good[label]]
     said = f"Agents that are the best or not significantly worse than the best: {listed(counts)}"
     said += f"; on none {listed(none)}." if none else "."
@@ -260,10 +264,12 @@ def about_memory(overview: Overview) -> str:
     parts = []
     for label in overview.labels:
         sizes = {p.label: overview.cells[p.label, label].megabytes for p in overview.problems_of(label)}
+        if math.isnan(sum(sizes.values())):
+            continue
         where = max(sizes, key=lambda name: sizes[name])
         on = f", on {where}" if len(sizes) > 1 else ""
         parts.append(f"{label} {megabytes(sizes[where])} MB{on}")
-    return f"Most memory at the end of a run: {'; '.join(parts)}."
+    return f"Most memory at the end of a run: {'; '.join(parts)}." if parts else "It is not known of these agents."
 
 
 def geometric_mean(values: Sequence[float]) -> float:

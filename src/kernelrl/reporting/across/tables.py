@@ -111,7 +111,11 @@ def time_table(overview: Overview) -> Table:
 
 def memory_table(overview: Overview) -> Table:
     """Megabytes of the agents' data."""
-    return by_problem(overview, "memory", lambda cell: Entry(megabytes(cell.megabytes)))
+
+    def entry(cell: Cell) -> Entry:
+        return NOTHING if math.isnan(cell.megabytes) else Entry(megabytes(cell.megabytes))
+
+    return by_problem(overview, "memory", entry)
 
 
 def decided(found: Improvement) -> str:

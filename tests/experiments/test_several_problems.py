@@ -93,6 +93,9 @@ def test_problems_of_another_experiment(tmp_path):
         read(tmp_path, 'problems = "other.toml"\n' + ROOMS, RANDOM)
     with pytest.raises(ExperimentError, match="problems must be the name"):
         read(tmp_path, "problems = 3", RANDOM)
+    write(tmp_path / "circle.toml", 'problems = "circle.toml"', RANDOM)
+    with pytest.raises(ExperimentError, match=r'"circle.toml" takes its problems from another one'):
+        read(tmp_path, 'problems = "circle.toml"', RANDOM)
 
 
 @pytest.mark.parametrize(
