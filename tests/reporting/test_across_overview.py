@@ -90,6 +90,13 @@ def test_one_seed_decides_nothing():
     )
 
 
+def test_an_agent_without_an_interval_is_not_compared():
+    problems = [Problem("p", {"good": runs(GOOD), "fair": runs(FAIR), "once": runs([2.0])}, 10.0)]
+    overview = overview_of(problems, ["good", "fair", "once"])
+    said = sentences.about_means(overview)
+    assert said.endswith("; its interval lies above that of fair; of once there is no interval.")
+
+
 def test_memory_of_agents_of_other_libraries_is_not_known():
     unknown = of_equal_length((0,), (np.ones(5),), np.ones(1), np.array([np.nan]))
     overview = overview_of([Problem("p", {"ours": runs([9.0]), "peer": unknown}, 10.0)], ["ours", "peer"])

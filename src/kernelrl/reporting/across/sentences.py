@@ -115,10 +115,16 @@ def about_means(overview: Overview) -> str:
     else:
         best = overview.means[ranked[0]]
         said = f"{ranked[0]} has the highest interquartile mean, {with_interval(best)}"
-        apart = [label for label in ranked[1:] if round(overview.means[label].high, 2) < round(best.low, 2)]  # as shown
-        near = [label for label in ranked[1:] if label not in apart]
-        if math.isnan(best.low):
+        known = [label for label in ranked[1:] if not math.isnan(overview.means[label].high)]
+        apart = [label for label in known if round(overview.means[label].high, 2) < round(best.low, 2)]  # as shown
+        near = [label for label in known if label not in apart]
+        if math.isnan(best.low) or not known:
             said += "; without intervals it is not known whether others differ from it by more than noise"
+        elif len(known) < len(ranked) - 1:
+            unknown = [label for label in ranked[1:] if label not in known]
+            said += f"; its interval lies above {those_of(apart)}" if apart else ""
+            said += f"; it overlaps {those_of(near)}" if near else ""
+            said += f"; of {listed(unknown)} there is no interval"
         elif not near:
             said += "; its interval lies above those of all others"
             said += " that have every problem" if len(ranked) < len(overview.labels) else ""
