@@ -1,6 +1,8 @@
 """Settings of all tests."""
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
 
 # Two processes run tests at once. Threads of NumPy's linear algebra would wait for each other, which takes their time.
@@ -61,3 +63,14 @@ def pytest_xdist_make_scheduler(config, log):
             return TOGETHER.get(file, file)
 
     return Together(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="module")
+def tank():
+    """The module examples/tank.py."""
+    file = Path(__file__).resolve().parent.parent / "examples" / "tank.py"
+    spec = importlib.util.spec_from_file_location("tank", file)
+    module = sys.modules["tank"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["tank"]

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
 import kernelrl as krl
-
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-
-
-@pytest.fixture(scope="module")
-def tank():
-    """The module of that example."""
-    spec = importlib.util.spec_from_file_location("tank", EXAMPLES / "tank.py")
-    module = sys.modules["tank"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["tank"]
 
 
 def test_the_tank_is_an_environment(tank):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,8 +18,6 @@ from kernelrl.envs.interface import advance
 from kernelrl.jit.stream import index_below, new_stream, seed_stream
 from naive.sampled import tank_values, values_from_draws
 from small_envs import Line
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def hidden(name: str, steps: int | None = None, **options: Any) -> gym.Env:
@@ -65,15 +60,6 @@ def check_inside(found: Any, value: float, width: float) -> None:
 )
 def test_the_optimal_value_is_in_the_interval(quick, name, options, width):
     check_inside(krl.envs.solve(hidden(name, **options)), krl.envs.solve(gym.make(name, **options)).start_value, width)
-
-
-@pytest.fixture(scope="module")
-def tank():
-    spec = importlib.util.spec_from_file_location("tank", EXAMPLES / "tank.py")
-    module = sys.modules["tank"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["tank"]
 
 
 def test_the_tank(quick, tank):

@@ -58,24 +58,16 @@ from kernelrl.algorithms.balls import (
     VISITS,
     PartitionAgent,
     ball_of,
-    best_ball,
     children_of,
-    played_centre,
-    values_at,
-    visits_at,
 )
 from kernelrl.arguments import positive
 from kernelrl.bonuses.counted import root_only
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
-    choose,
     end_episode,
     observe,
-    pick_largest,
     read_bonuses,
-    read_counts,
-    read_q,
     read_values,
     rescaled,
 )
@@ -262,35 +254,13 @@ def end_adamb(model):
         renew(model)
 
 
-# ------------------------------------------------------------------------------------------------- choosing and reading
-
-
-@choose.implement(AdaMBModel, inline=True)
-def choose_adamb(model, state, h):
-    locate(model.settings, state, model.buffer[HERE])
-    if model.settings.axes > 0:
-        best_ball(model, model.buffer[HERE], h, True)
-        return played_centre(model)
-    values_at(model, model.buffer[HERE], h, model.scratch)
-    return pick_largest(model.scratch, model.stream)
-
-
-@read_q.implement(AdaMBModel)
-def read_q_adamb(model, state, h, out):
-    locate(model.settings, state, model.buffer[HERE])
-    values_at(model, model.buffer[HERE], h, out)
+# ------------------------------------------------------------------------------------------------------------- reading
 
 
 @read_values.implement(AdaMBModel)
 def read_values_adamb(model, state, h):
     locate(model.settings, state, model.buffer[HERE])
     return model.values[leaf_at(model.states, h, model.buffer[HERE]), EXTENDED]
-
-
-@read_counts.implement(AdaMBModel)
-def read_counts_adamb(model, state, h, out):
-    locate(model.settings, state, model.buffer[HERE])
-    visits_at(model, model.buffer[HERE], h, out)
 
 
 @read_bonuses.implement(AdaMBModel)

@@ -15,6 +15,7 @@ from kernelrl.algorithms.balls import (
     VALUE,
     check_balls,
     children_of,
+    implement_shared_verbs,
     scratch_arrays,
     shape_of_box,
 )
@@ -61,6 +62,7 @@ class AdaMBSettings(NamedTuple):
     exponent: float  # γ
 
 
+@implement_shared_verbs
 class AdaMBModel(NamedTuple):
     """The state of AdaMB: trees of balls, trees of cells of states, and how often which cell was reached from a ball.
 

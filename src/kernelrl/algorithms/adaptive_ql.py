@@ -38,7 +38,7 @@ from kernelrl.algorithms.balls import (
     best_ball,
     check_balls,
     children_of,
-    played_centre,
+    implement_shared_verbs,
     scratch_arrays,
     shape_of_box,
     values_at,
@@ -50,15 +50,11 @@ from kernelrl.arguments import positive
 from kernelrl.bonuses.counted import Counted, has_width, width_of_adaptive
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
-    choose,
     grow,
     has_room,
     largest,
     observe,
-    pick_largest,
     read_bonuses,
-    read_counts,
-    read_q,
     read_values,
     rescaled,
 )
@@ -85,6 +81,7 @@ class AdaptiveSettings(NamedTuple):
     bonus: Counted
 
 
+@implement_shared_verbs
 class AdaptiveQLModel(NamedTuple):
     """The state of adaptive Q-learning: trees of balls. The first ball of (h, a) is number h·A + a, or h if joint."""
 
@@ -165,16 +162,6 @@ def split(model, ball):
     model.used[0] = first + children
 
 
-@choose.implement(AdaptiveQLModel, inline=True)
-def choose_adaptive(model, state, h):
-    locate(model.settings, state, model.buffer[HERE])
-    if model.settings.axes > 0:
-        best_ball(model, model.buffer[HERE], h, True)
-        return played_centre(model)
-    values_at(model, model.buffer[HERE], h, model.scratch)
-    return pick_largest(model.scratch, model.stream)
-
-
 @observe.implement(AdaptiveQLModel, inline=True)
 def observe_adaptive(model, state, action, reward, next_state, h, terminated):
     settings, balls, H = model.settings, model.balls, model.settings.horizon
@@ -194,22 +181,10 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
         split(model, ball)
 
 
-@read_q.implement(AdaptiveQLModel)
-def read_q_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[HERE])
-    values_at(model, model.buffer[HERE], h, out)
-
-
 @read_values.implement(AdaptiveQLModel)
 def read_values_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[HERE])
     return value_at(model, model.buffer[HERE], h)
-
-
-@read_counts.implement(AdaptiveQLModel)
-def read_counts_adaptive(model, state, h, out):
-    locate(model.settings, state, model.buffer[HERE])
-    visits_at(model, model.buffer[HERE], h, out)
 
 
 @read_bonuses.implement(AdaptiveQLModel)

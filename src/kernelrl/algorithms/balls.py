@@ -21,6 +21,7 @@ import numpy.typing as npt
 from kernelrl.agents.base import Floats
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import Baseline
+from kernelrl.episodes.verbs import choose, pick_largest, read_counts, read_q
 from kernelrl.geometry.dyadic import DIGITS, depths, leaf, locate
 from kernelrl.geometry.grid import check_bounded
 from kernelrl.jit.compile import compiled, in_both, inner
@@ -29,8 +30,8 @@ from kernelrl.jit.stream import index_below
 
 __all__ = [
     "ENOUGH", "HERE", "NEXT", "VALUE", "VISITS", "Partition", "PartitionAgent", "ball_of", "best_ball", "bins_for",
-    "check_balls", "children_of", "deploy_joint", "finest_depth", "leaves", "played_centre", "scratch_arrays",
-    "shape_of_box", "values_at", "visits_at",
+    "check_balls", "children_of", "deploy_joint", "finest_depth", "implement_shared_verbs", "leaves", "played_centre",
+    "scratch_arrays", "shape_of_box", "values_at", "visits_at",
 ]  # fmt: skip
 
 VALUE, VISITS, ENOUGH = range(3)  # of `balls`
@@ -175,6 +176,36 @@ def visits_at(model, place, h, out):
     """Write the visits of the balls that contain a located state into `out` (A,)."""
     for a in range(out.size):
         out[a] = model.balls[ball_of(model, place, h, a), VISITS]
+
+
+# ------------------------------------------------------------------------------------------------------ shared verbs
+
+
+def implement_shared_verbs(cls):
+    """Give a model of balls the verbs that are the same for all of them."""
+    choose.implement(cls, inline=True)(best_action)
+    read_q.implement(cls)(q_of)
+    read_counts.implement(cls)(counts_of)
+    return cls
+
+
+def best_action(model, state, h):
+    locate(model.settings, state, model.buffer[HERE])
+    if model.settings.axes > 0:
+        best_ball(model, model.buffer[HERE], h, True)
+        return played_centre(model)
+    values_at(model, model.buffer[HERE], h, model.scratch)
+    return pick_largest(model.scratch, model.stream)
+
+
+def q_of(model, state, h, out):
+    locate(model.settings, state, model.buffer[HERE])
+    values_at(model, model.buffer[HERE], h, out)
+
+
+def counts_of(model, state, h, out):
+    locate(model.settings, state, model.buffer[HERE])
+    visits_at(model, model.buffer[HERE], h, out)
 
 
 @compiled

@@ -41,16 +41,11 @@ def highest_of_all(between, side, L, q, R):
     return highest(side, q, R)
 
 
-@inner
-def spread(distances, side, L, q):
-    """In place: by the triangle inequality it does not matter whether q_j has been bounded by others before."""
+def spread_by_distances(between, side, L, q):
+    # In place: by the triangle inequality it does not matter whether q_j has been bounded by others before.
     for i in range(q.size):
         for j in range(q.size):
-            q[i] = cone(side, q[i], q[j], L * distances[i, j])
-
-
-def spread_by_distances(between, side, L, q):
-    spread(between.distances, side, L, q)
+            q[i] = cone(side, q[i], q[j], L * between.distances[i, j])
 
 
 for kind in (Among, Interval, Region):

@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 REPLICATIONS = 2000
-LEVEL = 0.95
+CONFIDENCE = 0.95
 
 Ints = npt.NDArray[np.int64]
 Pair = tuple[Floats, Floats]
@@ -83,7 +83,7 @@ def estimate(value: Any, replicated: Any, sizes: Sequence[int]) -> Estimate:
     if min(sizes) < 2:
         nothing = np.full_like(value, np.nan) if isinstance(value, np.ndarray) else math.nan
         return Estimate(value, nothing, nothing)
-    low, high = np.quantile(replicated, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    low, high = np.quantile(replicated, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
     return Estimate(value, low, high) if isinstance(value, np.ndarray) else Estimate(value, float(low), float(high))
 
 
