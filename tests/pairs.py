@@ -98,11 +98,12 @@ class Pair:
         related: float | None = None,  # σ_A between actions, whose distance is that of their numbers
         continuous: bool = False,  # actions are those of a net, from -1 to 2
         measured: bool = False,  # their distance is given as it is, and lipschitz holds for it
+        plan_tolerance: float = 1e-12,  # of plans on representatives
         **others,
     ):
         H, A, d = log.H, log.A, log.d
         self.log, self.greedy, self.seed = log, greedy, seed
-        self.tolerance = tolerance(greedy, log, merge)
+        self.tolerance = max(tolerance(greedy, log, merge), plan_tolerance)
         self.low, self.width = reward_range[0], reward_range[1] - reward_range[0]
         nothing = -self.low / self.width
         bandwidth = sigma if local is None else krl.schedules.Local(sigma, *local)
@@ -163,6 +164,7 @@ class Pair:
             table = NaiveLocal(A, sigma, *local, kernel[1], metric[1], representatives)
             table.related = self.related
             self.bandwidths = Bandwidths(table, self.naive, self.deployed)
+        self.agent.plan_tolerance = plan_tolerance
         box = gym.spaces.Box(bounds[0][:d], bounds[1][:d], dtype=np.float64)
         self.agent.start(box, gym.spaces.Box(-1.0, 2.0, (1,)) if continuous else gym.spaces.Discrete(A), H, seed)
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from from_python import callable_from_python
 from kernelrl.geometry import groups as groups_module
 from kernelrl.geometry import representatives as reps_module
-from kernelrl.geometry.groups import MEMBERS, grow_groups, new_groups
+from kernelrl.geometry.groups import MEMBERS, MORE, TIMES, WORDS, grow_groups, new_groups
 from kernelrl.geometry.representatives import (
     CUT,
     LONGEST,
@@ -25,7 +25,7 @@ from kernelrl.geometry.representatives import (
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.rows import add_own_rows, add_rows, padded
 from kernelrl.stores import transitions as transitions_module
-from kernelrl.stores.transitions import grow_flat, grow_transitions, new_flat, new_transitions
+from kernelrl.stores.transitions import grow_transitions, new_transitions
 from naive.representatives import NaiveRepresentatives
 from pools import BETA, SIGMA, make_settings
 
@@ -35,10 +35,10 @@ find_within = callable_from_python(reps_module.find_within)
 nearest = callable_from_python(reps_module.nearest)
 count_transition = callable_from_python(transitions_module.count_transition)
 pass_back = callable_from_python(transitions_module.pass_back)
-flatten = callable_from_python(transitions_module.flatten)
-pass_all_back = callable_from_python(transitions_module.pass_all_back)
+pass_changes_back = callable_from_python(transitions_module.pass_changes_back)
 group_room = callable_from_python(groups_module.group_room)
 renew_groups = callable_from_python(groups_module.renew_groups)
+list_marked = callable_from_python(groups_module.list_marked)
 smooth = callable_from_python(groups_module.smooth)
 
 METRICS = ("euclidean", "manhattan", "chebyshev")
@@ -172,11 +172,19 @@ def test_transitions(columns):
         for y in range(U):
             pass_back(transitions, p, y, V[y], W)
         assert_allclose(W, dense[p] @ V)
-        flat = grow_flat(new_flat(), U, transitions)
-        flatten(transitions, p, U, flat)
         again = np.zeros(U * columns)
-        pass_all_back(flat, V, U, again)
+        pass_changes_back(transitions, p, np.arange(U, dtype=np.uint32), V, again)
         assert np.array_equal(again, W)
+        some = np.array([7, 3], np.uint32)
+        pass_changes_back(transitions, p, some, np.array([0.5, -1.0]), again)
+        V[some] += [0.5, -1.0]
+        assert_allclose(again, dense[p] @ V)
+        V[some] -= [0.5, -1.0]
+
+
+def bits(words):
+    """Which bits are set."""
+    return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
 
 @pytest.mark.parametrize("columns", [4, 8])
@@ -194,21 +202,50 @@ def test_groups(case, columns):
         start, n, _ = near.span[:, u]
         dense[u, near.index[start : start + n]] = near.amount[start : start + n, 0]
     capacity = reps.following.size
-    groups = new_groups(capacity, columns)
+    groups = new_groups(capacity, 1, 2, columns)
     assert not group_room(groups, near, U, 1, 1)
     groups = grow_groups(groups, capacity, near, U, 1, 1)
     assert group_room(groups, near, U, 1, 1)
-    for _ in range(2):  # the second time there is nothing to do
-        renew_groups(groups, near, U, settings.inverse_sigma2, 1)
+    n = rng.integers(0, 1000, (2, capacity, columns))
+    limits = TIMES * n + MORE
+    W, every = rng.random((capacity, columns)), np.zeros(WORDS, np.uint64) - np.uint64(1)
+    lengths = []
+    for share in (0.0, 1e-9, 1e-3):
+        renew_groups(groups, near, U, 1, limits, BETA, share)
         number = groups.number[0]
         members = groups.member[:number]
         assert sorted(members[members >= 0]) == list(range(U))
-        W, T = rng.random((capacity, columns)), np.zeros((capacity, columns))
-        smooth(groups, W, T)
-        assert_allclose(T[:U], dense @ W[:U], rtol=1e-12)
+        which, T = np.zeros(capacity, np.uint32), np.zeros((capacity, columns))
+        assert list_marked(groups, every, which) == number and np.array_equal(which[:number], np.arange(number))
+        smooth(groups, which[:number], W, T)
+        # what is left out of a sum is at most this share of each pool's count, up to the limits
+        C = BETA + np.einsum("uv,pvc->puc", dense, n[:, :U])
+        assert ((dense @ W[:U] - T[:U])[None] <= share * C * W.max() + 1e-12 * C).all()
+        if share == 0.0:
+            assert_allclose(T[:U], dense @ W[:U], rtol=1e-12)
         assert not T[U:].any()
+        for v in range(U):
+            of_v = [g for g in range(number) if v in groups.index[groups.start[g] : groups.start[g + 1]]]
+            assert np.flatnonzero(bits(groups.reads[v])).tolist() == of_v
+        lengths.append(int(groups.start[number]))
     if case == "many":
-        assert number < 0.4 * U and groups.start[number] * MEMBERS < 2 * near.span[1].sum()
+        assert number < 0.4 * U and lengths[0] * MEMBERS < 2 * near.span[1].sum()
+        assert lengths[2] < lengths[1] < lengths[0]
+
+
+def test_groups_that_share_a_bit():
+    """With more groups than bits, several share one; each is still found where its bit is set."""
+    settings = make_settings("gaussian", "euclidean", 2)
+    states = 100.0 * np.stack(np.meshgrid(np.arange(40.0), np.arange(30.0)), -1).reshape(-1, 2)  # no neighbours
+    reps, _ = fill(settings, states, 0.04, bounded=False)
+    U, near = int(reps.number[0]), reps.weights
+    groups = grow_groups(new_groups(reps.following.size, 1, 1, 4), reps.following.size, near, U, 1, 1)
+    renew_groups(groups, near, U, 1, np.zeros((1, U, 4)), BETA, 0.0)
+    assert groups.number[0] == U > 64 * WORDS
+    out = np.zeros(U, np.uint32)
+    for v in range(0, U, 97):
+        n = list_marked(groups, groups.reads[v], out)
+        assert groups.place[0, v] in out[:n] and n <= 2
 
 
 @compiled(cache=False)

@@ -24,12 +24,13 @@ from kernelrl.geometry.buckets import available_memory
 
 __all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "open_archive", "write_file"]
 
-FORMAT = 5
+FORMAT = 6
 EARLIER = {
     1: "whose values were in other units",
     2: "which wrote hyper-parameters in another form",
     3: "which did not keep the rewards of each step together",
     4: "which knew Discrete actions only",
+    5: "which planned from scratch each time",
 }
 HEADER = "kernelrl.json"
 MOST_HEADER = 2**20  # bytes

@@ -73,6 +73,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
     exact_plan: ClassVar[Any]  # makes a plan (see `kernelrl.planning.interface`) for all samples
     merged_plan: ClassVar[Any]  # makes a plan for representative states
     replan: str | float = REPLAN[0]
+    plan_tolerance = 1e-6  # on representatives: how far values in [0, H] may be from those of a full plan
 
     def __init__(
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
@@ -232,6 +233,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             step_scale=smoothing.step_scale, by_step=smoothing.by_step, own_steps=False,
             reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
             by_state=smoothing.by_state, promises=bonus.promises,
+            tolerance=self.plan_tolerance if bonus.changes_slowly(self.bonus_scale) else 0.0,
             action_weights=self._actions.weights(spaces, self._chosen_for_actions(), bonus.needs_moments),
             between=Apart() if L is None else self._actions.between(spaces), kernel=form, bonus=made,
             units=self.rewards.units, space=space,

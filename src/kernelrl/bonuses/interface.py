@@ -31,8 +31,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.jit.compile import SUMS, generic, in_both, inner, name_of
+from kernelrl.jit.compile import generic, in_both, inner, name_of
 from kernelrl.jit.fields import Field, Rows, checks, declared, require
+from kernelrl.jit.rows import scale_rows
 
 __all__ = [
     "FULL",
@@ -86,22 +87,22 @@ def count(bonus: Any, h: int) -> Any:
 
 
 @in_both
-def add_each_value(bonus: Any, h: int, T: Any, C: Any, moments: Any, Q: Any, U: int) -> Any:
+def add_each_value(bonus: Any, h: int, T: Any, C: Any, moments: Any, Q: Any, rows: Any) -> Any:
     """`add_values` entry by entry, for any bonus."""
     kept = moments.shape[0] > 0
-    for u in range(U):
+    for u in rows:
         for c in range(Q.shape[1]):
             D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
             Q[u, c] = T[u, c] / C[u, c] + value(bonus, h, C[u, c], D, W2)
 
 
 @generic
-def add_values(bonus: Any, h: int, T: Any, C: Any, inverse: Any, moments: Any, Q: Any, U: int) -> Any:
-    """Q = T/C + B_h in the first `U` rows of (U, columns); `inverse` (2, U, columns) is 1/C and 1/√C.
+def add_values(bonus: Any, h: int, T: Any, C: Any, inverse: Any, moments: Any, Q: Any, rows: Any) -> Any:
+    """Q = T/C + B_h in some `rows` (n,) of (U, columns); `inverse` (2, U, columns) is 1/C and 1/√C.
 
     `moments` (2, U, columns) has Σwρ and Σw², or no rows. With several bandwidths they take turns in the rows.
     """
-    add_each_value(bonus, h, T, C, moments, Q, U)
+    add_each_value(bonus, h, T, C, moments, Q, rows)
 
 
 class CodedBonus(NamedTuple):
@@ -177,25 +178,17 @@ def coded_own_lower_value(bonus, j, h, C, D, W2):
     return bonus.scale * (c[0] + (c[1] * root + bias) / C)
 
 
-@inner(fastmath=SUMS | {"contract"})
-def add_simplified(T, inverse, by_root, by_count, Q, n):
-    """Q = T/C + B with two products for an entry."""
-    for i in range(n):
-        Q[i] = (T[i] + by_count) * inverse[0, i] + by_root * inverse[1, i]
-
-
 @add_values.implement(CodedBonus)
-def coded_add_values(bonus, h, T, C, inverse, moments, Q, U):
+def coded_add_values(bonus, h, T, C, inverse, moments, Q, rows):
     if bonus.code == SIMPLIFIED:
         by_root, by_count = factors(bonus, h)
-        n, columns = Q.size, Q.shape[1]
-        add_simplified(T.reshape(n), inverse.reshape((2, n)), by_root, by_count, Q.reshape(n), U * columns)
+        scale_rows(T, inverse, rows, by_root, by_count, Q)
         return
     if bonus.bandwidths == 1:
-        add_each_value(bonus, h, T, C, moments, Q, U)
+        add_each_value(bonus, h, T, C, moments, Q, rows)
         return
     kept = moments.shape[0] > 0
-    for u in range(U):
+    for u in rows:
         for c in range(Q.shape[1]):
             D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
             Q[u, c] = T[u, c] / C[u, c] + own_value(bonus, u % bonus.bandwidths, h, C[u, c], D, W2)

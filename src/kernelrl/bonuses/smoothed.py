@@ -42,6 +42,14 @@ class Bonus:
         """Whether bounds follow from B."""
         return self.promises
 
+    def changes_slowly(self, scale: float) -> bool:
+        """Whether there is no guarantee to lose, and B moves by at most (H + 1)/C² times a small change of C ≤ 1.
+
+        Where C is above 1 it may be (H + 1)/C times. Then a small change of C may be left for a later plan
+        (`kernelrl.planning.changes`). `scale` is the agent's `bonus_scale`.
+        """
+        return False
+
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """The bonus as compiled code has it: a NamedTuple for which `krl.bonuses.value` is implemented.
 
@@ -72,6 +80,10 @@ class Simplified(Bonus):
             if not (math.isfinite(number) and number >= 0.0):
                 raise ValueError(f"Simplified: {name} must be a finite number of at least 0, got {given!r}")
             object.__setattr__(self, name, number)
+
+    def changes_slowly(self, scale: float) -> bool:
+        """It does, with factors of at most 1."""
+        return scale * self.scale * max(self.root, self.count) <= 1.0
 
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """The NamedTuple that compiled code uses."""

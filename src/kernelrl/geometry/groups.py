@@ -1,14 +1,26 @@
-"""Groups of neighbouring representatives, so that sums over their neighbours share memory reads.
+"""Groups of neighbouring representatives, which are planned together.
 
     T[u] = Σ_v w(u, v)·W[v]        for all representatives u
 
 With several bandwidths each has its own sums, T[e] with e = u·M + j (see `representatives`), and groups of its own.
 Nearby representatives have nearly the same neighbours. So up to MEMBERS of them form a group with one list of
 neighbours, the union of theirs, and a weight for each member (zero where v is not its neighbour): a row W[v] is read
-once for all members. There are a third more terms to add, and it takes less than half the time.
+once for all members.
 
-Groups are made again when there are more representatives or the bandwidth changes; they depend only on the lists of
-neighbours.
+A list may be cut (`limits`): left out are neighbours v with
+
+    w(u, v)·n_most(v, a) ≤ share·C(u, a)/(length of the list)        for every action a and every pool of data
+
+so that all that is left out of T(u, a) is at most the fraction `share` of C(u, a), as long as no count n has passed
+n_most = TIMES·n + MORE, its limit. Weights fall quickly, so this leaves out more than half of the neighbours.
+
+`reads` says which groups read the row W[v]: a bit for each group, or for several that follow each other if there are
+more than BITS.
+
+Local weights differ from action to action; their groups have no lists, and each member reads its own.
+
+Groups are made again when there are more representatives, the bandwidth changes or a count has passed its limit; they
+depend on the lists of neighbours and on the limits only.
 """
 
 from typing import NamedTuple
@@ -18,40 +30,48 @@ import numpy as np
 from kernelrl.geometry.buckets import lengthen
 from kernelrl.geometry.representatives import LIVE, list_of
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.rows import COLUMNS, SUMS_AT_ONCE, add_rows_to_all
+from kernelrl.jit.rows import COLUMNS, MEMBERS, add_rows_to_all
 
-__all__ = ["Groups", "group_room", "grow_groups", "new_groups", "renew_groups", "smooth"]
+__all__ = [
+    "COVERED", "GROUP", "MEMBERS", "MORE", "NUMBER", "TIMES", "WORDS", "Groups", "group_room", "grow_groups",
+    "list_marked", "new_groups", "renew_groups", "set_bit", "smooth", "words_used",
+]  # fmt: skip
 
-MEMBERS = SUMS_AT_ONCE
-NUMBER, COVERED = range(2)  # of `number`
+NUMBER, COVERED, TOGETHER = range(3)  # of `number`
 GROUP, ENTRY = range(2)  # of `place`
+TIMES, MORE = 4.0, 100.0
+WORDS = 16
+BITS = 64 * WORDS
 
 
 class Groups(NamedTuple):
     """The groups (see the module's docstring)."""
 
-    number: np.ndarray  # (2,) NUMBER of groups; COVERED: how many lists are in them
-    scale: np.ndarray  # (1,) 1/σ² of the weights
+    number: np.ndarray  # (3,) NUMBER of groups; COVERED: how many lists are in them; 2^TOGETHER share a bit
     member: np.ndarray  # (U·M, MEMBERS) the lists e of a group, or -1
     start: np.ndarray  # (U·M+1,) first entry of a group's list, and the end of the last
     index: np.ndarray  # (entries,) uint32 v
     weight: np.ndarray  # (entries, MEMBERS)
-    place: np.ndarray  # (2, U·M) scratch: GROUP of a list e, or -1; ENTRY of v in the list being made, or -1
-    sums: np.ndarray  # (MEMBERS, columns) scratch
+    place: np.ndarray  # (2, U·M) GROUP of a list e, or -1; scratch: ENTRY of v in the list being made, or -1
+    reads: np.ndarray  # (U, WORDS) uint64
+    least: np.ndarray  # (pools, columns) scratch
 
 
-def new_groups(capacity, columns):
-    """No groups yet, for at most `capacity` lists."""
+def new_groups(capacity, each, pools, columns):
+    """No groups yet, for at most `capacity` representatives with `each` lists."""
+    lists = capacity * each
     return Groups(
-        np.zeros(2, np.int64), np.zeros(1), np.full((capacity, MEMBERS), -1, np.int64),
-        np.zeros(capacity + 1, np.int64), np.zeros(0, np.uint32), np.zeros((0, MEMBERS)),
-        np.full((2, capacity), -1, np.int64), np.zeros((MEMBERS, columns)),
+        np.zeros(3, np.int64), np.full((lists, MEMBERS), -1, np.int64), np.zeros(lists + 1, np.int64),
+        np.zeros(0, np.uint32), np.zeros((0, MEMBERS)), np.full((2, lists), -1, np.int64),
+        np.zeros((capacity, WORDS), np.uint64), np.zeros((pools, columns)),
     )  # fmt: skip
 
 
 @compiled
 def entries_needed(near, number, coming, each):
     """How many entries the groups may need when `coming` representatives, with `each` lists, join `number` others."""
+    if near.amount.shape[1] > 1:
+        return 0
     return near.used[LIVE] + 2 * each * coming * (number + coming)
 
 
@@ -62,14 +82,15 @@ def group_room(groups, near, number, coming, each):
 
 
 def grow_groups(groups, capacity, near, number, coming, each):
-    """The same groups with that room, for at most `capacity` lists."""
-    entries = max(groups.index.size, 2 * entries_needed(near, number, coming, each))
+    """The same groups with that room, for at most `capacity` representatives."""
+    entries, lists = max(groups.index.size, 2 * entries_needed(near, number, coming, each)), capacity * each
     return groups._replace(
-        member=lengthen(groups.member, capacity, 0, -1),
-        start=lengthen(groups.start, capacity + 1, 0),
+        member=lengthen(groups.member, lists, 0, -1),
+        start=lengthen(groups.start, lists + 1, 0),
         index=lengthen(groups.index, entries, 0),
         weight=lengthen(groups.weight, entries, 0),
-        place=lengthen(groups.place, capacity, 1, -1),
+        place=lengthen(groups.place, lists, 1, -1),
+        reads=lengthen(groups.reads, capacity, 0),
     )
 
 
@@ -89,12 +110,38 @@ def closest_free(near, e, group, each):
 
 
 @inner
-def add_list(groups, near, u, k, first, end):
-    """Add the neighbours of `u`, member `k` of a group, to the group's list, `first` … `end`-1; return the new end."""
+def find_least(near, e, limits, beta, share, least):
+    """Write share·C(e, ·)/(length of the list) into `least` (pools, columns); the counts are those behind `limits`."""
+    start, end = list_of(near, e)
+    for p in range(least.shape[0]):
+        for c in range(least.shape[1]):
+            least[p, c] = beta
+            for i in range(start, end):
+                least[p, c] += near.amount[i, 0] * (limits[p, near.index[i], c] - MORE) / TIMES
+            least[p, c] *= share / max(1, end - start)
+
+
+@inner
+def matters(limits, least, v, w):
+    """Whether `v`, with weight `w`, is not left out."""
+    for p in range(least.shape[0]):
+        for c in range(least.shape[1]):
+            if w * limits[p, v, c] > least[p, c]:
+                return True
+    return False
+
+
+@inner
+def add_list(groups, near, e, k, first, end, limits, beta, share):
+    """Add the neighbours of `e`, member `k` of a group, to the group's list, `first` … `end`-1; return the new end."""
     entry = groups.place[ENTRY]
-    start, last = list_of(near, u)
+    if share > 0.0:
+        find_least(near, e, limits, beta, share, groups.least)
+    start, last = list_of(near, e)
     for j in range(start, last):
         v = near.index[j]
+        if share > 0.0 and not matters(limits, groups.least, v, near.amount[j, 0]):
+            continue
         if entry[v] < first:
             entry[v] = end
             groups.index[end] = v
@@ -106,38 +153,85 @@ def add_list(groups, near, u, k, first, end):
 
 
 @inner
-def renew_groups(groups, near, U, scale, each):
-    """Group the first `U` lists again, `each` for a representative, if their number or 1/σ², `scale`, has changed."""
-    if groups.number[COVERED] == U and groups.scale[0] == scale:
-        return
-    groups.scale[0] = scale
-    group = groups.place[GROUP]
-    for u in range(U):
-        group[u], groups.place[ENTRY, u] = -1, -1
+def renew_groups(groups, near, U, each, limits, beta, share):
+    """Group the lists of the first `U` representatives again, `each` for one; with a `share` of 0 nothing is left out.
+
+    `limits` (pools, U, columns) are the n_most. Local lists are not joined.
+    """
+    group, lists, local = groups.place[GROUP], U * each, near.amount.shape[1] > 1
+    for e in range(lists):
+        group[e], groups.place[ENTRY, e] = -1, -1
     g, end = 0, 0
-    for u in range(U):
-        if group[u] < 0:
-            first, v = end, u
+    for e in range(lists):
+        if group[e] < 0:
+            first, other = end, e
             for k in range(MEMBERS):
-                groups.member[g, k] = v
-                if v >= 0:
-                    group[v] = g
-                    end = add_list(groups, near, v, k, first, end)
-                    v = closest_free(near, u, group, each)
+                groups.member[g, k] = other
+                if other >= 0:
+                    group[other] = g
+                    if not local:
+                        end = add_list(groups, near, other, k, first, end, limits, beta, share)
+                    other = closest_free(near, e, group, each)
             g += 1
             groups.start[g] = end
-    groups.number[NUMBER], groups.number[COVERED] = g, U
+    groups.number[NUMBER], groups.number[COVERED], groups.number[TOGETHER] = g, lists, 0
+    while g > BITS << groups.number[TOGETHER]:
+        groups.number[TOGETHER] += 1
+    note_readers(groups, near, U, local)
 
 
 @inner
-def smooth(groups, W, T):
-    """T[e] = Σ_v w(e, v)·W[v] for all lists in groups; W is (U, columns) and T (U·M, columns)."""
-    sums = groups.sums
+def note_readers(groups, near, U, local):
+    """Fill `reads`."""
+    for v in range(U):
+        for i in range(WORDS):
+            groups.reads[v, i] = 0
     for g in range(groups.number[NUMBER]):
-        for first in range(0, W.shape[1], COLUMNS):
-            add_rows_to_all(groups.weight, groups.index, groups.start[g], groups.start[g + 1], W, first, sums)
+        if not local:
+            for j in range(groups.start[g], groups.start[g + 1]):
+                set_bit(groups, groups.reads[groups.index[j]], g)
+            continue
         for k in range(MEMBERS):
-            u = groups.member[g, k]
-            if u >= 0:
-                for c in range(W.shape[1]):
-                    T[u, c] = sums[k, c]
+            if groups.member[g, k] >= 0:
+                start, end = list_of(near, groups.member[g, k])
+                for j in range(start, end):
+                    set_bit(groups, groups.reads[near.index[j]], g)
+
+
+@inner
+def set_bit(groups, bits, g):
+    """Set the bit of group `g` in `bits` (WORDS,)."""
+    b = g >> groups.number[TOGETHER]
+    bits[b >> 6] |= np.uint64(1) << np.uint64(b & 63)
+
+
+@inner
+def has_bit(groups, bits, g):
+    """Whether the bit of group `g` is set in `bits` (WORDS,)."""
+    b = g >> groups.number[TOGETHER]
+    return (bits[b >> 6] >> np.uint64(b & 63)) & np.uint64(1) != 0
+
+
+@inner
+def list_marked(groups, bits, out):
+    """List the groups whose bit is set in `bits` (WORDS,) in `out` (U·M,); return how many they are."""
+    n = 0
+    for g in range(groups.number[NUMBER]):
+        out[n] = g
+        n += has_bit(groups, bits, g)
+    return n
+
+
+@inner
+def words_used(groups):
+    """How many words have a bit of a group."""
+    return ((groups.number[NUMBER] - 1) >> (groups.number[TOGETHER] + 6)) + 1
+
+
+@inner
+def smooth(groups, which, W, T):
+    """T[e] = Σ_v w(e, v)·W[v] for the members e of the groups `which` (n,); W is (U, columns) and T (U·M, columns)."""
+    weight, index, start, member = groups.weight, groups.index, groups.start, groups.member
+    for g in which:
+        for first in range(0, W.shape[1], COLUMNS):
+            add_rows_to_all(weight, index, start[g], start[g + 1], W, first, member, g, T)

@@ -2,12 +2,13 @@
 
     out[u, c:c+4] = Σ_j weights[j] · rows[index[j], c:c+4],   start ≤ j < start + count             (add_rows)
     out[u, c:c+4] = Σ_j weights[j, c:c+4] · rows[index[j], c:c+4], likewise                          (add_own_rows)
-    out[k, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for each k                            (add_rows_to_all)
+    out[e, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for the k-th e of a group              (add_rows_to_all)
+    out[u] = (rows[u] + a)·x[u] + b·y[u]                                                            (scale_rows)
 
 LLVM does not vectorise a gather of short rows by itself, so the loop is written in LLVM's vector instructions: vectors
 of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle). In the
-second form each column has a weight of its own. The third reads a row once for four sums. With the JIT disabled NumPy
-does the same.
+second form each column has a weight of its own. The third reads a row once for MEMBERS sums. With the JIT
+disabled NumPy does the same.
 """
 
 from llvmlite import ir
@@ -15,10 +16,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["COLUMNS", "add_own_rows", "add_rows", "add_rows_to_all", "padded"]
+__all__ = [
+    "COLUMNS", "MEMBERS", "SUMS_AT_ONCE", "add_own_rows", "add_rows", "add_rows_to_all", "padded", "scale_rows",
+]  # fmt: skip
 
 COLUMNS = 4
 SUMS_AT_ONCE = 4
+MEMBERS = 4
 
 
 def padded(number):
@@ -48,10 +52,10 @@ def store(builder, value, data, offset):
     builder.store(value, at(builder, data, offset)).align = 8
 
 
-def new_sums(builder):
+def new_sums(builder, number):
     """Zeros, in registers."""
     zero = ir.Constant(vector_type(), [0.0] * COLUMNS)
-    return [cgutils.alloca_once_value(builder, zero) for _ in range(SUMS_AT_ONCE)]
+    return [cgutils.alloca_once_value(builder, zero) for _ in range(number)]
 
 
 def four_times(builder, weight):
@@ -82,7 +86,7 @@ def row_loop(own):
     def codegen(context, builder, signature, arguments):
         w, i, r, o = arrays_of(context, builder, signature, arguments)
         _, _, start, count, _, first, _, u = arguments
-        word, width, sums = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1], new_sums(builder)
+        word, width, sums = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1], new_sums(builder, SUMS_AT_ONCE)
         with cgutils.for_range_slice(builder, word(0), count, word(SUMS_AT_ONCE), word) as (j, _):
             for lane, total in enumerate(sums):
                 entry = builder.add(start, builder.add(j, word(lane)))
@@ -116,25 +120,53 @@ def _add_own_rows(typingctx, weights, index, start, count, rows, first, out, u):
 
 
 @intrinsic
-def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, out):
+def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, members, g, out):
     """One row at a time, into all sums."""
 
     def codegen(context, builder, signature, arguments):
-        w, i, r, o = arrays_of(context, builder, signature, arguments)
-        _, _, start, end, _, first, _ = arguments
-        word, width, sums = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1], new_sums(builder)
+        w, i, r, m, o = arrays_of(context, builder, signature, arguments)
+        _, _, start, end, _, first, _, g, _ = arguments
+        word, width = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1]
+        sums = new_sums(builder, MEMBERS)
         with cgutils.for_range_slice(builder, start, end, word(1), word) as (j, _):
             which = builder.zext(builder.load(builder.gep(i.data, [j])), word)
             row = load(builder, r.data, builder.add(builder.mul(which, width), first))
             for lane, total in enumerate(sums):
-                entry = builder.add(builder.mul(j, word(SUMS_AT_ONCE)), word(lane))
+                entry = builder.add(builder.mul(j, word(MEMBERS)), word(lane))
                 add_product(builder, total, row, four_times(builder, builder.load(builder.gep(w.data, [entry]))))
         for lane, total in enumerate(sums):
-            store(builder, builder.load(total), o.data, builder.add(builder.mul(word(lane), width), first))
+            member = builder.load(builder.gep(m.data, [builder.add(builder.mul(g, word(MEMBERS)), word(lane))]))
+            with builder.if_then(builder.icmp_signed(">=", member, word(0))):
+                store(builder, builder.load(total), o.data, builder.add(builder.mul(member, width), first))
         return context.get_dummy_value()
 
     integer = types.int64
-    return types.void(weights, index, integer, integer, rows, integer, out), codegen
+    return types.void(weights, index, integer, integer, rows, integer, members, integer, out), codegen
+
+
+@intrinsic
+def _scale_rows(typingctx, T, inverse, rows, by_root, by_count, Q):
+    """One row after the other."""
+
+    def codegen(context, builder, signature, arguments):
+        t, i, r, q = arrays_of(context, builder, signature, arguments)
+        _, _, _, by_root, by_count, _ = arguments
+        word, (height, width) = ir.IntType(64), cgutils.unpack_tuple(builder, t.shape)
+        number, layer = cgutils.unpack_tuple(builder, r.shape)[0], builder.mul(height, width)
+        root, count = four_times(builder, by_root), four_times(builder, by_count)
+        with cgutils.for_range_slice(builder, word(0), number, word(1), word) as (k, _):
+            which = builder.zext(builder.load(builder.gep(r.data, [k])), word)
+            row = builder.mul(which, width)
+            with cgutils.for_range_slice(builder, word(0), width, word(COLUMNS), word) as (c, _):
+                place = builder.add(row, c)
+                total = builder.fadd(load(builder, t.data, place), count)
+                mean = builder.fmul(total, load(builder, i.data, place), flags=("contract",))
+                bonus = builder.fmul(root, load(builder, i.data, builder.add(layer, place)), flags=("contract",))
+                store(builder, builder.fadd(mean, bonus, flags=("contract",)), q.data, place)
+        return context.get_dummy_value()
+
+    double = types.float64
+    return types.void(T, inverse, rows, double, double, Q), codegen
 
 
 def add_rows(weights, index, start, count, rows, first, out, u):
@@ -167,17 +199,29 @@ def _add_own_rows_compiled(weights, index, start, count, rows, first, out, u):
     )
 
 
-def add_rows_to_all(weights, index, start, end, rows, first, out):
-    """out[k, first:first+4] = Σ weights[j, k]·rows[index[j], first:first+4] over entries `start` … `end`-1, for each k.
+def add_rows_to_all(weights, index, start, end, rows, first, members, g, out):
+    """out[e, first:first+4] = Σ weights[j, k]·rows[index[j], first:first+4] over entries `start` … `end`-1.
 
-    All arrays are contiguous, `weights` (entries, SUMS_AT_ONCE), and `out` is as wide as `rows`.
+    This is for each of the lists e = members[g, k] that is not -1. All arrays are contiguous, `weights` (entries,
+    MEMBERS), and `out` is as wide as `rows`.
     """
-    last = first + COLUMNS
-    out[:, first:last] = weights[start:end].T @ rows[index[start:end], first:last]
+    last, there = first + COLUMNS, members[g] >= 0
+    sums = weights[start:end].T @ rows[index[start:end], first:last]
+    out[members[g][there], first:last] = sums[there]
 
 
 @overload(add_rows_to_all, jit_options={"_nrt": False})
-def _add_rows_to_all_compiled(weights, index, start, end, rows, first, out):
-    return lambda weights, index, start, end, rows, first, out: _add_rows_to_all(
-        weights, index, start, end, rows, first, out
+def _add_rows_to_all_compiled(weights, index, start, end, rows, first, members, g, out):
+    return lambda weights, index, start, end, rows, first, members, g, out: _add_rows_to_all(
+        weights, index, start, end, rows, first, members, g, out
     )
+
+
+def scale_rows(T, inverse, rows, by_root, by_count, Q):
+    """Q[u] = (T[u] + by_count)·inverse[0, u] + by_root·inverse[1, u] for all u in `rows` (n,), unsigned."""
+    Q[rows] = (T[rows] + by_count) * inverse[0, rows] + by_root * inverse[1, rows]
+
+
+@overload(scale_rows, jit_options={"_nrt": False})
+def _scale_rows_compiled(T, inverse, rows, by_root, by_count, Q):
+    return lambda T, inverse, rows, by_root, by_count, Q: _scale_rows(T, inverse, rows, by_root, by_count, Q)

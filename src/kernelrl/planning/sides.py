@@ -52,9 +52,9 @@ def explores(side):
 
 
 @generic
-def targets(side, bonus, h, T, C, inverse, moments, Q, U):
-    """Q̃_h in the first `U` rows of (U, columns); the arguments are those of `add_values`."""
-    for u in range(U):
+def targets(side, bonus, h, T, C, inverse, moments, Q, rows):
+    """Q̃_h in some `rows` (n,) of (U, columns); the arguments are those of `add_values`."""
+    for u in rows:
         for c in range(Q.shape[1]):
             Q[u, c] = T[u, c] * inverse[0, u, c]
 
@@ -91,9 +91,9 @@ def one_of_all(side, bonus, h, T, C, moments, u, M, c):
 
 
 @generic
-def targets_of_all(side, bonus, h, T, C, inverse, moments, each, Q, U, M):
-    """Q̃_h in the first `U` rows of `Q` from U·M rows of the rest; `each` (U·M, columns) is scratch."""
-    for u in range(U):
+def targets_of_all(side, bonus, h, T, C, inverse, moments, each, Q, rows, M):
+    """Q̃_h of all representatives, for `rows` (U·M,) of all but `Q`; `each` (U·M, columns) is scratch."""
+    for u in range(rows.size // M):
         for c in range(Q.shape[1]):
             Q[u, c] = one_of_all(side, bonus, h, T, C, moments, u, M, c)
 
@@ -134,8 +134,8 @@ def explores_upper(side):
 
 
 @targets.implement(Upper)
-def targets_upper(side, bonus, h, T, C, inverse, moments, Q, U):
-    add_values(bonus, h, T, C, inverse, moments, Q, U)
+def targets_upper(side, bonus, h, T, C, inverse, moments, Q, rows):
+    add_values(bonus, h, T, C, inverse, moments, Q, rows)
 
 
 @target.implement(Upper)
@@ -153,9 +153,9 @@ def one_of_all_upper(side, bonus, h, T, C, moments, u, M, c):
 
 
 @targets_of_all.implement(Upper)
-def targets_of_all_upper(side, bonus, h, T, C, inverse, moments, each, Q, U, M):
-    add_values(bonus, h, T, C, inverse, moments, each, U * M)
-    for u in range(U):
+def targets_of_all_upper(side, bonus, h, T, C, inverse, moments, each, Q, rows, M):
+    add_values(bonus, h, T, C, inverse, moments, each, rows)
+    for u in range(rows.size // M):
         for c in range(Q.shape[1]):
             Q[u, c] = each[u * M, c]
         for e in range(u * M + 1, u * M + M):
@@ -184,9 +184,9 @@ def cone_upper(side, best, height, rise):
 
 
 @targets.implement(Lower)
-def targets_lower(side, bonus, h, T, C, inverse, moments, Q, U):
+def targets_lower(side, bonus, h, T, C, inverse, moments, Q, rows):
     kept = moments.shape[0] > 0
-    for u in range(U):
+    for u in rows:
         for c in range(Q.shape[1]):
             D, W2 = (moments[0, u, c], moments[1, u, c]) if kept else (0.0, 0.0)
             Q[u, c] = T[u, c] / C[u, c] - lower_value(bonus, h, C[u, c], D, W2)

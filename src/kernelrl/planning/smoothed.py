@@ -23,13 +23,34 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
-from kernelrl.geometry.groups import Groups, group_room, grow_groups, new_groups, renew_groups, smooth
+from kernelrl.geometry.groups import (
+    COVERED,
+    MEMBERS,
+    Groups,
+    group_room,
+    grow_groups,
+    list_marked,
+    new_groups,
+    smooth,
+)
 from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, lists_each, nearest, square_to
-from kernelrl.jit.compile import SUMS, inner
+from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows
 from kernelrl.jit.rows import COLUMNS
 from kernelrl.planning.backward import backward, find_targets, find_values, prepare
 from kernelrl.planning.between_actions import highest_of_all, spread_over_actions
+from kernelrl.planning.changes import (
+    NOW,
+    Changes,
+    add_waiting,
+    begin_step,
+    find_stale,
+    grow_changes,
+    may_skip,
+    new_changes,
+    pass_changes,
+    regroup,
+)
 from kernelrl.planning.interface import (
     PLANS,
     bonuses_at,
@@ -68,25 +89,26 @@ from kernelrl.stores.merged import (
     is_local,
     recount_row,
     relates,
-    smooth_all_over_actions,
+    smooth_over_actions,
     smooth_row,
     tightest,
 )
 from kernelrl.stores.samples import BLEND
-from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass_all_back, pass_back
+from kernelrl.stores.transitions import pass_back
 
-__all__ = ["PLANNED", "Smoothed", "new_smoothed"]
+__all__ = ["KEPT", "PLANNED", "Smoothed", "new_smoothed"]
 
-PLANNED = 1
+PLANNED, KEPT, STALE = 1, 2, 3
 
 
 class Smoothed(NamedTuple):
     """A plan on representative states."""
 
     groups: Annotated[Groups, SCRATCH]
-    flat: Annotated[Flat, SCRATCH]  # transitions of the pool, where one pool serves all steps
-    # PLANS made; PLANNED: representatives in the last plan
-    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"))]
+    changes: Changes
+    # PLANS made; PLANNED: representatives in the last plan; KEPT: whether the next plan may begin from the last
+    # STALE: how many `rows` there are
+    clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", most=1), Field(""))]
     W: Annotated[np.ndarray, Field("H U Columns")]
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
     V: Annotated[np.ndarray, Field("H U", least="Least", most="Most")]
@@ -95,46 +117,46 @@ class Smoothed(NamedTuple):
     each: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]  # Q̃ with each of several bandwidths
     rewards: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # sums, where rewards depend on the step
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
+    rows: Annotated[np.ndarray, Field("U*Layers", np.uint32, scratch=True)]  # estimates to compute again
+    which: Annotated[np.ndarray, Field("U*Layers", np.uint32, scratch=True)]  # their groups
 
 
 def new_smoothed(settings, merged):
     """An empty plan for this store."""
-    H, U, (estimates, columns) = settings.horizon, capacity_of(merged.reps), merged.C.shape[1:]
+    H, U, (pools, estimates, columns) = settings.horizon, capacity_of(merged.reps), merged.C.shape
     check_memory((H, U, columns))
     return Smoothed(
-        new_groups(estimates, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)),
-        np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
+        empty_groups(merged), new_changes(settings, pools, U, columns), np.zeros(4, np.int64),
+        np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
         np.zeros((estimates, columns)), np.zeros((estimates, columns)),
         np.zeros((2, U if settings.by_step else 0, columns)), np.zeros(columns),
+        np.zeros(estimates, np.uint32), np.zeros(estimates, np.uint32),
     )  # fmt: skip
+
+
+def empty_groups(merged):
+    """No groups yet."""
+    return new_groups(capacity_of(merged.reps), merged.reps.scales.shape[1], merged.C.shape[0], merged.C.shape[2])
 
 
 @complete_plan.implement_plain(Smoothed)
 def complete_smoothed(plan, settings, merged):
-    U = plan.W.shape[1]
-    groups = grown_groups(plan._replace(groups=new_groups(*merged.C.shape[1:])), settings, merged)
-    flat = grow_flat(new_flat(), U, merged.transitions) if settings.stationary else new_flat()
-    return plan._replace(groups=groups, flat=flat), merged
+    return plan._replace(groups=grown_groups(empty_groups(merged), settings, merged)), merged
 
 
-def grown_groups(plan, settings, merged):
-    """The plan's groups with room for one more episode; local weights do without."""
-    if merged.reps.local.shape[1] > 0:
-        return plan.groups
+def grown_groups(groups, settings, merged):
+    """The groups with room for one more episode."""
     near, number, each = merged.reps.weights, int(merged.reps.number[KNOWN]), merged.reps.scales.shape[1]
-    return grow_groups(plan.groups, capacity_of(merged.reps) * each, near, number, 2 * settings.horizon, each)
+    return grow_groups(groups, capacity_of(merged.reps), near, number, 2 * settings.horizon, each)
 
 
 @plan_room.implement(Smoothed)
 def smoothed_room(plan, settings, store):
-    H = settings.horizon
-    entries = store.transitions.pair.size if settings.stationary else 0
-    if plan.V.shape[1] < store.of.size or plan.flat.pair.size < entries:
+    H, reps = settings.horizon, store.reps
+    if plan.V.shape[1] < store.of.size:
         return False
-    reps, each = store.reps, lists_each(store.reps)
-    if not is_local(store) and not group_room(plan.groups, reps.weights, reps.number[KNOWN], 2 * H, each):
-        return False
-    return has_room_for(store, settings, H)
+    fits = group_room(plan.groups, reps.weights, reps.number[KNOWN], 2 * H, lists_each(reps))
+    return fits and has_room_for(store, settings, H)
 
 
 @grown.implement_plain(Smoothed)
@@ -142,14 +164,16 @@ def grow_smoothed(plan, settings, merged):
     merged = grown_for(merged, settings, settings.horizon)
     U, estimates = capacity_of(merged.reps), merged.C.shape[1]
     plan = plan._replace(
-        groups=grown_groups(plan, settings, merged),
-        flat=grow_flat(plan.flat, U, merged.transitions) if settings.stationary else plan.flat,
+        groups=grown_groups(plan.groups, settings, merged),
+        changes=grow_changes(plan.changes, U),
         W=lengthen(plan.W, U, 1),
         Q=lengthen(plan.Q, U, 1),
         V=lengthen(plan.V, U, 1),
         inverse=lengthen(plan.inverse, estimates, 1),
         T=lengthen(plan.T, estimates, 0),
         each=lengthen(plan.each, estimates, 0),
+        rows=lengthen(plan.rows, estimates, 0),
+        which=lengthen(plan.which, estimates, 0),
         rewards=lengthen(plan.rewards, U, 1) if settings.by_step else plan.rewards,
     )
     return plan, merged
@@ -157,13 +181,17 @@ def grow_smoothed(plan, settings, merged):
 
 @for_weights.implement_plain(Smoothed)
 def smoothed_for_weights(plan, settings, store):
-    plan.clock[PLANS] = 0  # so that the next episode begins with a plan
-    return plan
+    return start_again(plan)
 
 
 @for_settings.implement_plain(Smoothed)
 def smoothed_for_settings(plan, settings, new):
-    plan.clock[PLANS] = 0  # so that the next episode begins with a plan
+    return start_again(plan)
+
+
+def start_again(plan):
+    """The next episode begins with a plan from scratch."""
+    plan.clock[PLANS] = plan.clock[KEPT] = plan.groups.number[COVERED] = 0
     return plan
 
 
@@ -172,6 +200,8 @@ def smoothed_for_settings(plan, settings, new):
 
 @renew.implement(Smoothed)
 def renew_smoothed(plan, settings, store):
+    if plan.clock[KEPT] != 0:
+        add_waiting(plan, settings, store)
     count_waiting(settings, store)
     plan.clock[PLANS] += 1
     backward(plan, settings, store, UPPER)
@@ -179,17 +209,14 @@ def renew_smoothed(plan, settings, store):
 
 @prepare.implement(Smoothed)
 def prepare_smoothed(plan, settings, store):
-    U = store.reps.number[KNOWN]
+    U, before, kept = store.reps.number[KNOWN], plan.clock[PLANNED], plan.clock[KEPT] != 0
     plan.clock[PLANNED] = U
     if is_local(store):
         for p in range(store.C.shape[0]):
             for u in range(U):
                 recount_row(settings, store, p, u)
-    else:
-        each = lists_each(store.reps)
-        renew_groups(plan.groups, store.reps.weights, U * each, settings.inverse_sigma2, each)
-    if settings.stationary:
-        flatten(store.transitions, 0, U, plan.flat)
+    regroup(plan, settings, store, before, kept)
+    find_stale(plan, settings, store, kept)
 
 
 @inner
@@ -201,14 +228,38 @@ def invert(C, inverse, n):
 
 
 @inner
-def look_up(plan, settings, merged, h, W):
-    """W += Σ_y n(·, y)·V_{h+1}(y); `W` is flat, W_h or T_h."""
-    U, V = plan.clock[PLANNED], plan.V[h + 1]
-    if settings.stationary:
-        pass_all_back(plan.flat, V, U, W)
-        return
-    for y in range(U):
-        pass_back(merged.transitions, pool(settings, h), y, V[y], W)
+def find_sums(plan, settings, store, h):
+    """W_h, smoothed over actions where they are related."""
+    kept, U = plan.clock[KEPT] != 0, plan.clock[PLANNED]
+    W = plan.changes.raw[h] if relates(settings) else plan.W[h]
+    if not kept:
+        after_samples(settings, store, h, W.reshape(W.size))
+    if h + 1 < settings.horizon and not settings.own_steps:
+        pass_changes(plan, settings, store, h, W.reshape(W.size), kept)
+    if relates(settings):
+        touched = plan.changes.touched[h]
+        for v in range(U):
+            if touched[v] or not kept:
+                touched[v] = False
+                smooth_over_actions(settings, W, v, plan.W[h, v])
+
+
+@inner
+def smooth_stale(plan, store, h):
+    """T_h of the members of all stale groups; return how many there are. They are listed in `rows`."""
+    groups, rows, n = plan.groups, plan.rows, 0
+    which = plan.which[: list_marked(groups, plan.changes.stale[NOW], plan.which)]
+    for g in which:
+        for k in range(MEMBERS):
+            if groups.member[g, k] >= 0:
+                rows[n] = groups.member[g, k]
+                n += 1
+    if not is_local(store):
+        smooth(groups, which, plan.W[h], plan.T)
+        return n
+    for i in range(n):
+        smooth_row(store.reps.weights, rows[i], plan.W[h], plan.T)
+    return n
 
 
 @find_targets.implement(Smoothed)
@@ -216,53 +267,48 @@ def smoothed_targets(plan, settings, store, side, h):
     p, places, U, M = pool(settings, h), plan.T.size, plan.clock[PLANNED], lists_each(store.reps)
     if h == settings.horizon - 1 or not settings.stationary:
         invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * M * plan.T.shape[1])
-    W = plan.W[h].reshape(plan.W[h].size)
-    after_samples(settings, store, h, W)
-    if h + 1 < settings.horizon and not settings.own_steps:
-        look_up(plan, settings, store, h, W)
-    if relates(settings):
-        smooth_all_over_actions(settings, plan.W[h], U, plan.q, plan.W[h])
-    if is_local(store):
-        for u in range(U):
-            smooth_row(store.reps.weights, u, plan.W[h], plan.T)
-    else:
-        smooth(plan.groups, plan.W[h], plan.T)
+    begin_step(plan, settings, store, h, plan.clock[KEPT] != 0)
+    find_sums(plan, settings, store, h)
+    rows = plan.rows[: smooth_stale(plan, store, h)]
+    plan.clock[STALE] = rows.size
     if h + 1 < settings.horizon and settings.own_steps:
-        look_up(plan, settings, store, h, plan.T.reshape(places))
+        for y in range(U):
+            pass_back(store.transitions, p, y, plan.V[h + 1, y], plan.T.reshape(places))
     if settings.by_step:
         for u in range(U):
             add_rewards(settings, store, h, u, store.C[0, u], plan.rewards, plan.T)
     T, C, inverse, moments, Q = plan.T, store.C[p], plan.inverse, store.moments[:, p], plan.Q[h]
     if M == 1:
-        targets(side, settings.bonus, h, T, C, inverse, moments, Q, U)
+        targets(side, settings.bonus, h, T, C, inverse, moments, Q, rows)
     else:
-        targets_of_all(side, settings.bonus, h, T, C, inverse, moments, plan.each, Q, U, M)
-
-
-@inner(fastmath=SUMS | {"nnan"})
-def best_of_fours(side, Q, R, V, U):
-    """V[u] from max_a Q[u, a] where the actions are whole vectors; `Q` is flat."""
-    columns = Q.size // V.size
-    for u in range(U):
-        V[u] = -math.inf
-    for first in range(0, columns, COLUMNS):
-        for u in range(U):
-            i = u * columns + first
-            V[u] = max(V[u], max(max(Q[i], Q[i + 1]), max(Q[i + 2], Q[i + 3])))
-    for u in range(U):
-        V[u] = clip(side, V[u], R)
+        targets_of_all(side, settings.bonus, h, T, C, inverse, moments, plan.each, Q, rows, M)
 
 
 @find_values.implement(Smoothed)
 def smoothed_values(plan, settings, store, side, h):
-    Q, V, R, U = plan.Q[h], plan.V[h], np.float64(settings.horizon - h), plan.clock[PLANNED]
+    R = np.float64(settings.horizon - h)
     if interpolates(side, settings):
         interpolated_values(plan, settings, store, side, h)
-    elif settings.actions == Q.shape[1]:
-        best_of_fours(side, Q.reshape(Q.size), R, V, U)
+    elif lists_each(store.reps) == 1:
+        best_of(side, plan.Q[h], plan.rows[: plan.clock[STALE]], settings.actions, R, plan.V[h])
     else:
-        for u in range(U):
-            V[u] = highest(side, Q[u, : settings.actions], R)
+        for u in range(plan.clock[PLANNED]):
+            plan.V[h, u] = highest(side, plan.Q[h, u, : settings.actions], R)
+    if h == 0:
+        plan.clock[KEPT] = may_skip(settings, store)
+
+
+@inner(fastmath={"nnan"})
+def best_of(side, Q, rows, actions, R, V):
+    """V[u] from max_a Q[u, a] for some `rows` (n,); four actions at a time, where there are so many."""
+    fours = actions - actions % COLUMNS
+    for u in rows:
+        best = -math.inf
+        for c in range(0, fours, COLUMNS):
+            best = max(best, max(max(Q[u, c], Q[u, c + 1]), max(Q[u, c + 2], Q[u, c + 3])))
+        for c in range(fours, actions):
+            best = max(best, Q[u, c])
+        V[u] = clip(side, best, R)
 
 
 @inner

@@ -81,14 +81,20 @@ from kernelrl.stores.transitions import (
 from kernelrl.stores.units import after_end, mapped_sum
 
 __all__ = [
+    "ACTION",
     "COUNTED",
+    "ENDED",
     "JOINED",
+    "NEXT",
     "OF_WEIGHTS",
+    "STATE",
     "STAYED",
+    "STEP",
     "SUM_C",
     "SUM_D",
     "SUM_T",
     "SUM_W2",
+    "WAITING",
     "Merged",
     "add_rewards",
     "after_samples",

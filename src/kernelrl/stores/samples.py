@@ -76,6 +76,7 @@ class Settings(NamedTuple):
     exponent: float  # by which they fall with the count
     by_state: bool  # one bandwidth for all actions
     promises: bool  # with this bonus values are upper bounds with high probability
+    tolerance: float  # how far values may be from those of a full plan, see `kernelrl.planning.changes`
     action_weights: np.ndarray  # (kinds, A, columns) K_A, and what moments need; no kinds where actions are unrelated
     between: Any  # how bounds of actions bound others, see `kernelrl.planning.between_actions`
     kernel: Any  # see `kernelrl.geometry.kernels`
@@ -85,8 +86,11 @@ class Settings(NamedTuple):
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
-        """Settings with every field cast to the type that compiled functions take. By default actions are unrelated."""
-        given = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), **given}
+        """Settings with every field cast to the type that compiled functions take.
+
+        By default actions are unrelated and every plan is a full one.
+        """
+        given = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), "tolerance": 0.0, **given}
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
             **{

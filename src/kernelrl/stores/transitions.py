@@ -6,8 +6,6 @@ pool of data and each y there is a list of the pairs (v, a) that led there, in c
 is passed to all pairs that need it, without look-ups:
 
     W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
-
-`Flat` is a contiguous copy of the lists of one pool, for reading them many times.
 """
 
 from typing import Annotated, NamedTuple
@@ -19,22 +17,21 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks
 
 __all__ = [
-    "Flat",
+    "FIRST",
+    "FOLLOWING",
+    "SIZE",
     "Transitions",
     "blocks_left",
     "count_transition",
     "entries_of",
-    "flatten",
-    "grow_flat",
     "grow_transitions",
     "lengthen_transitions",
-    "new_flat",
     "new_transitions",
-    "pass_all_back",
     "pass_back",
+    "pass_changes_back",
 ]
 
-BLOCK = 16
+BLOCK = 32
 FIRST, LAST = range(2)
 FOLLOWING, SIZE = range(2)
 
@@ -46,8 +43,8 @@ class Transitions(NamedTuple):
     ends: Annotated[np.ndarray, Field("2 pools U", np.int64, index="blocks", none=True, fill=-1)]
     # FOLLOWING block, or -1; SIZE: number of entries
     chain: Annotated[np.ndarray, Rows(Field("blocks", index="blocks", none=True), Field("blocks", most=BLOCK))]
-    pair: Annotated[np.ndarray, Field("blocks 16", np.uint32, index="U*Columns", fill=0)]  # v·(columns of W) + a
-    count: Annotated[np.ndarray, Field("blocks 16", least=0, fill=0)]  # n
+    pair: Annotated[np.ndarray, Field("blocks 32", np.uint32, index="U*Columns", fill=0)]  # v·(columns of W) + a
+    count: Annotated[np.ndarray, Field("blocks 32", least=0, fill=0)]  # n
     used: Annotated[np.ndarray, Field("1", np.int64, counts="blocks")]
 
 
@@ -99,27 +96,6 @@ def entries_of(transitions, p):
     return y, transitions.pair[blocks][used].astype(np.int64), transitions.count[blocks][used]
 
 
-class Flat(NamedTuple):
-    """The lists of one pool, contiguous."""
-
-    start: np.ndarray  # (U+1,) first entry of a list, and the end of the last
-    pair: np.ndarray  # (entries,) uint32
-    count: np.ndarray  # (entries,)
-
-
-def new_flat():
-    """No lists yet, and no room."""
-    return Flat(np.zeros(1, np.int64), np.zeros(0, np.uint32), np.zeros(0))
-
-
-def grow_flat(flat, capacity, transitions):
-    """Room for all the lists that `transitions` has room for."""
-    entries = transitions.pair.size
-    return Flat(
-        lengthen(flat.start, capacity + 1, 0), lengthen(flat.pair, entries, 0), lengthen(flat.count, entries, 0)
-    )
-
-
 @inner
 def blocks_left(transitions):
     """How many blocks are unused."""
@@ -164,24 +140,12 @@ def pass_back(transitions, p, y, value, W):
 
 
 @inner
-def flatten(transitions, p, U, flat):
-    """Copy the lists of the first `U` next states in pool `p`."""
-    chain, end = transitions.chain, 0
-    for y in range(U):
-        flat.start[y] = end
-        block = transitions.ends[FIRST, p, y]
+def pass_changes_back(transitions, p, changed, change, W):
+    """`pass_back` for all next states in `changed` (n,), with their values in `change` (n,)."""
+    chain, ends, pair, count = transitions.chain, transitions.ends, transitions.pair, transitions.count
+    for k in range(changed.size):
+        block, value = ends[FIRST, p, changed[k]], change[k]
         while block >= 0:
             for i in range(chain[SIZE, block]):
-                flat.pair[end], flat.count[end] = transitions.pair[block, i], transitions.count[block, i]
-                end += 1
+                W[pair[block, i]] += count[block, i] * value
             block = chain[FOLLOWING, block]
-    flat.start[U] = end
-
-
-@inner
-def pass_all_back(flat, V, U, W):
-    """`pass_back` for each of the first `U` next states, from their flat lists."""
-    for y in range(U):
-        value = V[y]
-        for i in range(flat.start[y], flat.start[y + 1]):
-            W[flat.pair[i]] += flat.count[i] * value
