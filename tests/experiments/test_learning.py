@@ -34,8 +34,7 @@ def planned(tmp_path):
     plan, store = Plan.of(experiment), Store(tmp_path / "out")
     store.path.mkdir()
     extend(store, experiment, plan)
-    (job,) = plan_jobs(store, experiment, plan, 1000.0, Result(store))
-    shutil.copy(Path(job.path, RUN), store.path / "begun.json")
+    (job,) = plan_jobs(store, experiment, 1000.0, Result(store))
     return store, job
 
 
@@ -50,21 +49,19 @@ def finish(store, job):
 
 def restart(store):
     """Remove all that was learnt."""
-    (run,) = store.runs()
-    for path in run.path.iterdir():
-        path.unlink()
-    shutil.copy(store.path / "begun.json", run.path / RUN)
+    shutil.rmtree(store.path / "runs")
 
 
 def check_whole(store):
     """Whatever is stored belongs together."""
-    (run,) = store.runs()
+    run = store.run("greedy", 5)
     history = run.history()
     assert len(history) == run.episodes
     if run.episodes:
         assert run.agent().episodes == run.episodes
+        assert run.record["episodes"] >= run.episodes
     assert all(krl.load(path).episodes == episode for episode, path in run.snapshots())
-    assert run.record["episodes"] <= run.episodes
+    assert run.finished == (run.episodes == EPISODES) and run.history_and_end()[1] == run.finished
     return run.episodes
 
 
@@ -181,7 +178,7 @@ def test_functions_that_the_experiment_names(tmp_path):
     with pytest.raises(ValueError, match="trust=True"):
         krl.load(tmp_path / AGENT)
     job = learning.Job("own", 0, 10, {}, {}, str(tmp_path), [], 60.0)
-    resumed, history = learning.resume(job, entry, tmp_path)
-    assert repr(resumed) == repr(agent) and len(history) == 0
     write_json(tmp_path / RUN, {"format": FORMAT, "configuration": CONFIGURED, "episodes": 0})
+    resumed, history, recorded = learning.resume(job, entry, tmp_path)
+    assert repr(resumed) == repr(agent) and history.episodes == recorded == 0
     assert repr(Run("own", 0, tmp_path, 10).agent()) == repr(agent)

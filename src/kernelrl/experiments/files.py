@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 import json
 import re
 from pathlib import Path
@@ -54,7 +56,7 @@ def safe_name(label: str) -> str:
 
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, synced to disk."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    missing = list(itertools.takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
         sync_folder(folder.parent)
@@ -117,10 +119,12 @@ def empty_history(monitor: bool = False) -> polars.DataFrame:
     return polars.DataFrame(schema=schema)
 
 
-def write_history(path: Path, history: polars.DataFrame) -> None:
-    """Write a history as Parquet."""
-    with replacing(path) as file:
-        history.write_parquet(file)
+def write_history(path: Path, history: polars.DataFrame, sync_name: bool = True) -> None:
+    """Write a history as Parquet; for `sync_name` see `replacing`."""
+    content = io.BytesIO()  # polars starts a writer of its own for files, which costs more than writing a short one
+    history.write_parquet(content)
+    with replacing(path, sync_name) as file:
+        file.write(content.getbuffer())
 
 
 def read_history(path: Path, episodes: int) -> polars.DataFrame:
