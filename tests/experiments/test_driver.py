@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from kernelrl.console import Runs
+from kernelrl.experiments.driver import Driver
 from kernelrl.experiments.engine import Event, Task
 from kernelrl.experiments.learning import Job
 from kernelrl.experiments.local import LocalEngine, Worker
-from kernelrl.experiments.driver import Driver
 from kernelrl.experiments.waiting import Waiting
 
 DATA = {

@@ -1,7 +1,7 @@
 """What follows from the events of an engine: which tasks begin, what is shown, and what happens when a run fails.
 
-Short runs are sent in batches, because sending a task and taking its end cost more than a run of a few milliseconds. The
-first runs of an agent on a problem go alone and show how long one takes.
+Short runs are sent in batches, because sending a task and taking its end cost more than a run of a few milliseconds.
+The first runs of an agent on a problem go alone and show how long one takes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Stopping:
 class Driver:
     """Runs tasks on an engine.
 
-    The first task of each kind of machine code compiles it, and the others of that kind wait until it has begun to learn.
+    The first task of each kind of machine code compiles it; the others of that kind wait until it has begun to learn.
     """
 
     def __init__(self, engine: Engine, display: console.Runs, stopping: Stopping, result: Result) -> None:
@@ -77,7 +77,8 @@ class Driver:
                 batch = self._next()
                 if not batch:
                     break
-                self._running |= dict.fromkeys(batch, list(batch))
+                left = list(batch)
+                self._running |= {task: left for task in batch}
                 self._batches += 1
                 self._engine.submit(batch)
             event = self._engine.next_event(0.2)

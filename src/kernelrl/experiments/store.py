@@ -12,9 +12,9 @@ tells problems apart is explained in `problems`.
 
 The agent's file determines how far a run is, since a run continues from it. A checkpoint writes the history first, then
 snapshots, then run.json, and the agent last, each by renaming; the others are on disk before the agent's file gets its
-name. If it is killed at any point, the history has at least the episodes of the agent's file; later ones are dropped when
-it is read. Before the first checkpoint there is no agent's file; a run without one has learnt nothing, and begins again
-with the experiment's current settings.
+name. If it is killed at any point, the history has at least the episodes of the agent's file; later ones are dropped
+when it is read. Before the first checkpoint there is no agent's file; a run without one has learnt nothing, and begins
+again with the experiment's current settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A worker process: `python -m kernelrl.experiments.worker`.
 
-It reads batches of jobs from standard input and writes events to standard output, one JSON object per line; `run` is the
-place of an event's job in its batch. When the input ends, also because the parent was killed, it stores its run and ends.
+It reads batches of jobs from standard input and writes events to standard output, one JSON object per line; `run` is
+the place of an event's job in its batch. When the input ends, also because the parent was killed, it stores its run and
+ends.
 """
 
 from __future__ import annotations
