@@ -260,7 +260,7 @@ def planned(tmp_path, steps):
     plan, store = Plan.of(experiment), Store(tmp_path / f"out-{steps}")
     store.path.mkdir(exist_ok=True)
     extend(store, experiment, plan)
-    return store, plan_jobs(store, experiment, plan, 1000.0, Result(store))
+    return store, plan_jobs(store, experiment, 1000.0, Result(store))
 
 
 @pytest.mark.parametrize("steps", [1, 50, 51, 999])
