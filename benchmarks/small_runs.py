@@ -3,11 +3,11 @@
     python benchmarks/small_runs.py [--before COMMIT] [--turns 3] [--runs 1000] [--many 10000] [--ray]
 
 1,000 runs of 10 episodes in TwinRooms with one worker. Processor time is that of all processes of the command, less
-the `seconds` of learning in the histories, per run: once with everything (starting two processes, the table at the end),
-and once for each run beyond the first 20, which leaves out what an experiment costs however many runs it has. Versions
-are measured in turns; the result is the median. `MB of the parent` is the largest memory of the process that the user
-starts, with --runs and with --many runs. With --ray also on a Ray cluster of this machine, in wall-clock time, since the
-processor time of Ray's processes is not known.
+the `seconds` of learning in the histories, per run: once with everything (starting two processes, the table at the
+end), and once for each run beyond the first 20, which leaves out what an experiment costs however many runs it has.
+Versions are measured in turns; the result is the median. `MB of the parent` is the largest memory of the process that
+the user starts, with --runs and with --many runs. With --ray also on a Ray cluster of this machine, in wall-clock time,
+since the processor time of Ray's processes is not known.
 """
 
 import argparse

@@ -5,20 +5,23 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import kernelrl as krl
-from experiment_parts import GREEDY, write_toml
+from experiment_parts import GREEDY, RANDOM, write_toml
 from kernelrl.agents.files import write_json
 from kernelrl.experiments import learning
 from kernelrl.experiments.config import AgentEntry, read_experiment
+from kernelrl.experiments.engine import Task
 from kernelrl.experiments.learning import learn, snapshot_marks
 from kernelrl.experiments.objects import build_agent
 from kernelrl.experiments.plan import Plan, Result, agent_table, extend, plan_jobs
 from kernelrl.experiments.store import AGENT, FORMAT, HISTORY, RUN, Run, Store
+from kernelrl.experiments.waiting import Waiting
 
 EPISODES = 40
 
@@ -119,6 +122,27 @@ def test_pieces_end_at_snapshots(planned):
     events = list(learn(job, Path(job.path), lambda: False))
     stored = [event["episode"] for event in events if event["kind"] == "checkpoint"]
     assert stored == snapshot_marks(EPISODES) == [1, 2, 8, 20, 40]
+
+
+def test_many_runs_are_not_held_in_memory(tmp_path):
+    """Planned runs take a few bytes each; a job is made when its turn comes."""
+    experiment = read_experiment(write_toml(tmp_path / "a.toml", RANDOM + GREEDY, seeds=5000))
+    store = Store(tmp_path / "out")
+    store.path.mkdir()
+    store.write(experiment.to_json())
+    plan_jobs(store, experiment, 20.0, Result(store))  # whatever is made once
+    tracemalloc.start()
+    try:
+        jobs = plan_jobs(store, experiment, 20.0, Result(store))
+        waiting = Waiting(jobs, lambda job: job.label)
+        assert tracemalloc.get_traced_memory()[1] < 1e6
+    finally:
+        tracemalloc.stop()
+    assert len(jobs) == len(waiting) == 10_000 and not store.runs()
+    assert [job.key for job in jobs[:3]] == [("random", 0), ("greedy", 0), ("random", 1)]
+    taken = [waiting.take({"random"}), waiting.take(set()), waiting.take_like(Task(jobs[0])), waiting.take(set())]
+    assert [task.job.key for task in taken] == [("greedy", 0), ("random", 0), ("random", 1), ("greedy", 1)]
+    assert waiting.take_like(Task(jobs[1])).job.key == ("greedy", 2) and len(waiting) == 9995
 
 
 def test_seconds_go_on(planned):
