@@ -60,7 +60,7 @@ class GrowingHistory:
         """All episodes."""
         if self._pieces:
             columns = {name: np.concatenate([piece[name] for piece in self._pieces]) for name in self._stored.columns}
-            rows = polars.DataFrame(columns, schema=self._stored.schema)
+            rows = polars.DataFrame(columns)
             self._stored = self._stored.vstack(rows) if len(self._stored) else rows
             self._pieces.clear()
         return self._stored
