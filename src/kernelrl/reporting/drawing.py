@@ -45,7 +45,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     return paths
 
 
-def every_axes(axes: Iterable[Axes]) -> Iterator[Axes]:
+def every_axes(axes: Iterable[Any]) -> Iterator[Axes]:
     """The axes, and those inside them, such as colour bars."""
     for one in axes:
         yield one
