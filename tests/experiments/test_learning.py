@@ -117,6 +117,19 @@ def test_stopped(planned):
         assert found[0].equals(expected[0]) and found[1] == expected[1]
 
 
+def test_stopped_after_a_kill_between_the_last_two_files(planned):
+    """run.json is ahead of the agent then; what is learnt from there on is stored all the same."""
+    store, job = planned
+    job = replace(job, snapshots=[])
+    list(learn(job, Path(job.path), itertools.chain([False] * 2, itertools.repeat(True)).__next__))
+    run = store.run("greedy", 5)
+    before = run.episodes
+    write_json(run.path / RUN, run.record | {"episodes": EPISODES, "finished": True})
+    assert 0 < before < EPISODES and not run.finished
+    list(learn(job, Path(job.path), itertools.chain([False], itertools.repeat(True)).__next__))
+    assert before < run.episodes < EPISODES and run.record["episodes"] == run.episodes
+
+
 def test_pieces_end_at_snapshots(planned):
     _, job = planned
     events = list(learn(job, Path(job.path), lambda: False))

@@ -200,7 +200,7 @@ def tidy(folder: Path) -> None:
 
 
 def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, GrowingHistory, int]:
-    """Agent and history of the last checkpoint, or new ones, and how many episodes run.json says there are."""
+    """Agent and history of the last checkpoint, or new ones, and how many episodes run.json and the agent both have."""
     tidy(folder)
     if not (folder / AGENT).exists():
         return build_agent(entry), GrowingHistory(empty_history(entry.monitor)), 0
@@ -209,7 +209,7 @@ def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, GrowingHis
     if agent.seed != job.seed:
         raise StoreError(f"{folder / AGENT} has seed {agent.seed}, which is not this run's")
     recorded = int(read_json(folder / RUN)["episodes"])
-    return agent, GrowingHistory(read_history(folder / HISTORY, agent.episodes)), recorded
+    return agent, GrowingHistory(read_history(folder / HISTORY, agent.episodes)), min(recorded, agent.episodes)
 
 
 def progress(job: Job, history: GrowingHistory) -> dict[str, Any]:
