@@ -14,11 +14,11 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure paper suite suite-docs test again soak lint coverage bench clean
+.PHONY: help setup figure paper suite suite-docs test again soak lint coverage bench bench-compare clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
-		printf '%-18s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
+		printf '%-20s %s\n' "$$target" "$$text"; done
 
 setup: $(DEV)  ## make .venv and install kernelrl with the development tools there
 
@@ -73,6 +73,9 @@ coverage: $(DEV)  ## run the core's tests without compilation and show which lin
 bench: $(DEV)  ## run every benchmark; bench-NAME runs benchmarks/NAME.py, BENCH='--before COMMIT' has arguments for it
 	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"
 	@set -e; for name in $(BENCHMARKS); do echo; $(MAKE) --no-print-directory bench-$$name; done
+
+bench-compare: $(DEV)  ## show the last two results of each benchmark side by side (results/bench.jsonl)
+	@$(BIN)/python benchmarks/_history.py $(BENCH)
 
 bench-%: benchmarks/%.py $(DEV)
 	@echo "== $*"

@@ -1,7 +1,6 @@
 """What the benchmarks share: the setting, timing, the table and the JSON file."""
 
 import json
-import platform
 import resource
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+import _history
 import kernelrl as krl
 from kernelrl.episodes import verbs
 
@@ -70,7 +70,7 @@ def resident_megabytes():
 
 
 def report(name, title, rows, notes=()):
-    """Print `rows` (dictionaries with the same keys) as a table and write them to results/NAME.json."""
+    """Print `rows` (dictionaries with the same keys), write them to results/NAME.json and add them to the history."""
     table = Table(title=title, title_justify="left")
     for column in rows[0]:
         table.add_column(column, justify="left" if isinstance(rows[0][column], str) else "right")
@@ -82,6 +82,7 @@ def report(name, title, rows, notes=()):
         console.print(note)
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / f"{name}.json"
-    machine = {"python": platform.python_version(), "processor": platform.processor() or platform.machine()}
-    file.write_text(json.dumps({"benchmark": title, "machine": machine, "rows": rows, "notes": list(notes)}, indent=2))
+    content = {"benchmark": title, "machine": _history.machine(), "rows": rows, "notes": list(notes)}
+    file.write_text(json.dumps(content, indent=2))
+    _history.append(name, title, rows)
     console.print(f"Written to {file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file}")

@@ -79,6 +79,23 @@ class Dying(krl.RandomAgent):
         return history
 
 
+class DyingAt(krl.RandomAgent):
+    """Kills its process once, at the end of the run with the seed `deadly`, and leaves the file `mark`."""
+
+    hyper_parameters = ("horizon", "reward_range", "mark", "deadly")
+
+    def __init__(self, *, mark: str, deadly: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.mark, self.deadly = mark, deadly
+
+    def fit(self, *arguments: Any, **options: Any) -> Any:
+        history = super().fit(*arguments, **options)
+        if self.seed == self.deadly and self.episodes >= 10 and not Path(self.mark).exists():
+            Path(self.mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return history
+
+
 RANDOM = """
 [[agents]]
 label = "random"

@@ -19,7 +19,7 @@ def test_progress_on_a_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "stderr", Terminal())
     job = Job("greedy [x]", 3, 200, {}, {}, "", [], 20.0)
-    with console.Runs([job], {job.name: 0}) as shown:
+    with console.Runs(200) as shown:
         shown.update(job, 50, None)
         shown.update(job, 100, 1.2345)
         shown.say("by the way [y]")
@@ -35,7 +35,7 @@ def test_progress_elsewhere_is_sparse(monkeypatch, capsys):
     job = Job("greedy", 3, 200, {}, {}, "", [], 20.0)
     now = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    with console.Runs([job], {job.name: 0}) as shown:
+    with console.Runs(200) as shown:
         for episode in range(100):
             now[0] += 1.0
             shown.update(job, episode, 0.5)

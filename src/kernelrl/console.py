@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -150,9 +150,11 @@ class Job(Protocol):
 class Runs:
     """The display while an experiment runs: live bars on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, jobs: Sequence[Job], done: dict[str, int]) -> None:
-        self._done = done
-        self._total, self._live, self._tasks = sum(job.goal for job in jobs), None, dict[str, Any]()
+    def __init__(self, total: int) -> None:
+        """`total` is the number of episodes, or steps, of all runs."""
+        self._live, self._tasks = None, dict[str, Any]()
+        self._done: dict[str, int] = {}  # of the runs under way, by name
+        self._ended = 0  # of the others
         self._said: dict[str, float] = {}
         if sys.stderr.isatty():
             from rich import progress
@@ -163,7 +165,7 @@ class Runs:
                 progress.MofNCompleteColumn(), progress.TextColumn("{task.fields[mean]}"),
                 progress.TimeRemainingColumn(), console=Console(stderr=True),
             )  # fmt: skip
-            self._all = self._live.add_task("all", total=self._total, completed=sum(done.values()), mean="")
+            self._all = self._live.add_task("all", total=total, mean="")
 
     def __enter__(self) -> Runs:
         if self._live is not None:
@@ -189,13 +191,18 @@ class Runs:
             if job.name not in self._tasks:
                 self._tasks[job.name] = self._live.add_task(job.name, total=job.goal, completed=done, mean=shown)
             self._live.update(self._tasks[job.name], completed=done, mean=shown)
-            self._live.update(self._all, completed=sum(self._done.values()))
+            self._live.update(self._all, completed=self._ended + sum(self._done.values()))
         elif time.monotonic() - self._said.setdefault(job.name, time.monotonic()) >= LINE_SECONDS:
             self._said[job.name] = time.monotonic()
             self.say(f"{job.name}: {job.unit} {done} of {job.goal}, {shown}")
 
-    def end(self, job: Job, text: str) -> None:
-        """Show that a run has ended."""
+    def end(self, job: Job, text: str, done: int | None = None) -> None:
+        """Show that a run has ended, with so many episodes or steps; by default as many as were shown last."""
+        shown = self._done.pop(job.name, 0)
+        self._ended += shown if done is None else done
+        self._said.pop(job.name, None)
+        if self._live is not None:
+            self._live.update(self._all, completed=self._ended + sum(self._done.values()))
         if self._live is not None and job.name in self._tasks:
             self._live.remove_task(self._tasks.pop(job.name))
         self.say(f"{job.name}: {text}")

@@ -5,20 +5,23 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import kernelrl as krl
-from experiment_parts import GREEDY, write_toml
+from experiment_parts import GREEDY, RANDOM, write_toml
 from kernelrl.agents.files import write_json
 from kernelrl.experiments import learning
 from kernelrl.experiments.config import AgentEntry, read_experiment
+from kernelrl.experiments.engine import Task
 from kernelrl.experiments.learning import learn, snapshot_marks
 from kernelrl.experiments.objects import build_agent
 from kernelrl.experiments.plan import Plan, Result, agent_table, extend, plan_jobs
 from kernelrl.experiments.store import AGENT, FORMAT, HISTORY, RUN, Run, Store
+from kernelrl.experiments.waiting import Waiting
 
 EPISODES = 40
 
@@ -34,8 +37,7 @@ def planned(tmp_path):
     plan, store = Plan.of(experiment), Store(tmp_path / "out")
     store.path.mkdir()
     extend(store, experiment, plan)
-    (job,) = plan_jobs(store, experiment, plan, 1000.0, Result(store))
-    shutil.copy(Path(job.path, RUN), store.path / "begun.json")
+    (job,) = plan_jobs(store, experiment, 1000.0, Result(store))
     return store, job
 
 
@@ -50,21 +52,19 @@ def finish(store, job):
 
 def restart(store):
     """Remove all that was learnt."""
-    (run,) = store.runs()
-    for path in run.path.iterdir():
-        path.unlink()
-    shutil.copy(store.path / "begun.json", run.path / RUN)
+    shutil.rmtree(store.path / "runs")
 
 
 def check_whole(store):
     """Whatever is stored belongs together."""
-    (run,) = store.runs()
+    run = store.run("greedy", 5)
     history = run.history()
     assert len(history) == run.episodes
     if run.episodes:
         assert run.agent().episodes == run.episodes
+        assert run.record["episodes"] >= run.episodes
     assert all(krl.load(path).episodes == episode for episode, path in run.snapshots())
-    assert run.record["episodes"] <= run.episodes
+    assert run.finished == (run.episodes == EPISODES) and run.history_and_end()[1] == run.finished
     return run.episodes
 
 
@@ -117,11 +117,45 @@ def test_stopped(planned):
         assert found[0].equals(expected[0]) and found[1] == expected[1]
 
 
+def test_stopped_after_a_kill_between_the_last_two_files(planned):
+    """run.json is ahead of the agent then; what is learnt from there on is stored all the same."""
+    store, job = planned
+    job = replace(job, snapshots=[])
+    list(learn(job, Path(job.path), itertools.chain([False] * 2, itertools.repeat(True)).__next__))
+    run = store.run("greedy", 5)
+    before = run.episodes
+    write_json(run.path / RUN, run.record | {"episodes": EPISODES, "finished": True})
+    assert 0 < before < EPISODES and not run.finished
+    list(learn(job, Path(job.path), itertools.chain([False], itertools.repeat(True)).__next__))
+    assert before < run.episodes < EPISODES and run.record["episodes"] == run.episodes
+
+
 def test_pieces_end_at_snapshots(planned):
     _, job = planned
     events = list(learn(job, Path(job.path), lambda: False))
     stored = [event["episode"] for event in events if event["kind"] == "checkpoint"]
     assert stored == snapshot_marks(EPISODES) == [1, 2, 8, 20, 40]
+
+
+def test_many_runs_are_not_held_in_memory(tmp_path):
+    """Planned runs take a few bytes each; a job is made when its turn comes."""
+    experiment = read_experiment(write_toml(tmp_path / "a.toml", RANDOM + GREEDY, seeds=5000))
+    store = Store(tmp_path / "out")
+    store.path.mkdir()
+    store.write(experiment.to_json())
+    tracemalloc.start()
+    try:
+        jobs = plan_jobs(store, experiment, 20.0, Result(store))
+        waiting = Waiting(jobs, lambda job: job.label)
+        ours = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/kernelrl/experiments/*")])
+        assert sum(trace.size for trace in ours.traces) < 5e5
+    finally:
+        tracemalloc.stop()
+    assert len(jobs) == len(waiting) == 10_000 and not store.runs()
+    assert [job.key for job in jobs[:3]] == [("random", 0), ("greedy", 0), ("random", 1)]
+    taken = [waiting.take({"random"}), waiting.take(set()), waiting.take_like(Task(jobs[0])), waiting.take(set())]
+    assert [task.job.key for task in taken] == [("greedy", 0), ("random", 0), ("random", 1), ("greedy", 1)]
+    assert waiting.take_like(Task(jobs[1])).job.key == ("greedy", 2) and len(waiting) == 9995
 
 
 def test_seconds_go_on(planned):
@@ -181,7 +215,7 @@ def test_functions_that_the_experiment_names(tmp_path):
     with pytest.raises(ValueError, match="trust=True"):
         krl.load(tmp_path / AGENT)
     job = learning.Job("own", 0, 10, {}, {}, str(tmp_path), [], 60.0)
-    resumed, history = learning.resume(job, entry, tmp_path)
-    assert repr(resumed) == repr(agent) and len(history) == 0
     write_json(tmp_path / RUN, {"format": FORMAT, "configuration": CONFIGURED, "episodes": 0})
+    resumed, history, recorded = learning.resume(job, entry, tmp_path)
+    assert repr(resumed) == repr(agent) and history.episodes == recorded == 0
     assert repr(Run("own", 0, tmp_path, 10).agent()) == repr(agent)

@@ -58,7 +58,7 @@ def plan(folder, agents, episodes=EPISODES, seeds=2):
     planned, store = Plan.of(experiment), Store(folder / "out")
     store.path.mkdir(exist_ok=True)
     extend(store, experiment, planned)
-    return store, plan_jobs(store, experiment, planned, 1000.0, Result(store))
+    return store, plan_jobs(store, experiment, 1000.0, Result(store))
 
 
 def finish(jobs):

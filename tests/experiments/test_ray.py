@@ -78,6 +78,21 @@ def test_several_problems(cluster, tmp_path):
     assert table(tmp_path / "ray").equals(table(tmp_path / "local"))
 
 
+def test_short_runs_in_batches(cluster, tmp_path, monkeypatch):
+    """The same table as on this machine; several runs are one task."""
+    from kernelrl.experiments.ray_engine import RayEngine
+
+    batches = []
+    submit = RayEngine.submit
+    monkeypatch.setattr(RayEngine, "submit", lambda self, batch: (batches.append(len(batch)), submit(self, batch))[1])
+    file = write_toml(tmp_path / "a.toml", RANDOM, episodes=10, seeds=60)
+    assert experiments.run(file, tmp_path / "local").finished
+    result = experiments.run(file, tmp_path / "ray", engine="ray", address=cluster[0].address, workers=2)
+    assert result.finished, result.failed
+    assert table(tmp_path / "ray").equals(table(tmp_path / "local"))
+    assert max(batches) > 1 and len(batches) < 40
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "ray://127.0.0.1:10001"])
 def test_no_cluster_there(tmp_path, address):
     file = write_toml(tmp_path / "a.toml", RANDOM)

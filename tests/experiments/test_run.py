@@ -15,6 +15,7 @@ import pytest
 from experiment_parts import GREEDY, RANDOM, call, command, environment, start, table, tripping, wait_for, write_toml
 from kernelrl import experiments
 from kernelrl.experiments import lock as locking
+from kernelrl.experiments.local import LocalEngine
 from kernelrl.experiments.lock import FolderLock
 
 
@@ -104,6 +105,23 @@ def test_a_worker_is_killed(whole, tmp_path):
     assert running.returncode == 0, errors
     assert "killed by SIGKILL; going on from the last checkpoint" in errors
     assert table(out).equals(expected)
+
+
+def test_a_worker_is_killed_in_a_batch_of_short_runs(tmp_path, capfd, monkeypatch):
+    """Only the run that it worked on counts as failed; the others of the batch are done by the next worker."""
+    batches = []
+    submit = LocalEngine.submit
+    monkeypatch.setattr(LocalEngine, "submit", lambda self, batch: (batches.append(len(batch)), submit(self, batch))[1])
+    entry = f'agent = "experiment_parts:DyingAt"\nmark = "{tmp_path}/mark"\ndeadly = 17'
+    dying = f'\n[[agents]]\nlabel = "random"\n{entry}\n'
+    result = experiments.run(write_toml(tmp_path / "a.toml", dying, 10, 40), tmp_path / "out", workers=1)
+    assert result.finished and (tmp_path / "mark").exists()
+    said = capfd.readouterr().err
+    assert said.count("killed by SIGKILL") == 1 and "random, seed 17: the worker was killed" in said
+    assert max(batches) > 1 and sum(batches) > 40
+    assert all(said.count(f"random, seed {seed}: finished") == 1 for seed in range(40))
+    assert experiments.run(write_toml(tmp_path / "b.toml", RANDOM, 10, 40), tmp_path / "whole").finished
+    assert table(tmp_path / "out").equals(table(tmp_path / "whole"))
 
 
 def test_the_parent_is_killed(whole, tmp_path):

@@ -21,7 +21,7 @@ from kernelrl.envs.making import make_environment
 from kernelrl.experiments.config import AgentEntry, ExperimentError, read_experiment
 from kernelrl.experiments.learning import learn
 from kernelrl.experiments.objects import build_any, listing
-from kernelrl.experiments.runner import Plan, Result, extend, plan_jobs
+from kernelrl.experiments.plan import Plan, Result, extend, plan_jobs
 from kernelrl.experiments.store import AGENT, RUN, Store
 from kernelrl.peers import library, options
 from kernelrl.peers.training import Training
@@ -259,7 +259,7 @@ def planned(stand_in, tmp_path):
     plan, store = Plan.of(experiment), Store(tmp_path / "out")
     store.path.mkdir()
     extend(store, experiment, plan)
-    (job,) = plan_jobs(store, experiment, plan, 1000.0, Result(store))
+    (job,) = plan_jobs(store, experiment, 1000.0, Result(store))
     return store, job
 
 
@@ -269,7 +269,7 @@ def test_only_a_whole_run_is_stored(planned, monkeypatch):
     answers = itertools.chain([False] * 4, itertools.repeat(True))
     events = list(learn(job, Path(job.path), answers.__next__))
     assert [event["kind"] for event in events] == ["progress"] * 5 + ["stopped"] and events[-2]["done"] == 4
-    assert os.listdir(job.path) == [RUN] and not store.run("peer", 5).has_checkpoint
+    assert os.listdir(job.path) == [] and not store.run("peer", 5).has_checkpoint
     half = learn(job, Path(job.path), lambda: False)
     list(itertools.islice(half, 3))
     half.close()  # as if it had been killed

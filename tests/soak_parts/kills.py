@@ -142,7 +142,7 @@ def check_stored(outcome: Outcome, out: Path, before: dict[str, int], words: str
     """What was stored before a kill is stored after it."""
     after = stored(outcome, out)
     for label, episodes in before.items():
-        outcome.check(after.get(label, -1) >= episodes, f"{words}: {label} had {episodes} episodes, then {after}")
+        outcome.check(after.get(label, 0) >= episodes, f"{words}: {label} had {episodes} episodes, then {after}")
 
 
 def finish(outcome: Outcome, file: Path, out: Path, expected: Any) -> None:

@@ -13,8 +13,11 @@ __all__ = ["replacing", "sync_folder", "write_json"]
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, sync_name: bool = True) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces `path` when the block succeeds and is deleted when it fails.
+
+    The content is on disk before the name is changed. With `sync_name=False` the new name is on disk only once a later
+    call has synced the folder: for several files in one folder it is enough if the last one does.
 
     Links are followed: their target is replaced. The mode of an existing file is kept, and only regular files are
     replaced. Any number of threads and processes may write to one path at the same time; the last one to end wins.
@@ -32,7 +35,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-        sync_folder(target.parent)
+        if sync_name:
+            sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -59,7 +63,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Write `content` as JSON."""
-    with replacing(path) as file:
+def write_json(path: Path, content: Any, sync_name: bool = True) -> None:
+    """Write `content` as JSON; for `sync_name` see `replacing`."""
+    with replacing(path, sync_name) as file:
         file.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n")

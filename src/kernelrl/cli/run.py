@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json as jsonlib
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,7 +47,7 @@ def run(
 
         summary["report"] = str(report_of(result.store, result.store.path / "report"))
     if json:
-        print(jsonlib.dumps(summary))
+        print_json(summary, rows_of(result))
     else:
         given: dict[str, Any] = {"episodes": episodes, "seeds": seeds, "workers": workers, "address": address}
         given["engine"] = None if engine == "local" else engine
@@ -58,46 +60,49 @@ def run(
 
 
 def summarise(result: Result) -> dict[str, Any]:
-    """The result of every run."""
-    experiment, runs = result.store.experiment, []
+    """The result without that of each run."""
+    experiment = result.store.experiment
+    return {
+        "experiment": experiment["name"], "path": str(result.store.path), "episodes": experiment["episodes"],
+        "finished": result.finished, "interrupted": result.interrupted, "failed": len(result.failed),
+    }  # fmt: skip
+
+
+def rows_of(result: Result) -> Iterator[dict[str, Any]]:
+    """The result of every run, one at a time, since there may be many."""
     for found in result.store.planned():
         row: dict[str, Any] = {
             "problem": found.problem, "label": found.label, "seed": found.seed, "path": str(found.path),
         }  # fmt: skip
         try:
-            history = found.history()
-            row |= {"episodes": len(history), "finished": found.finished, "total_return": history["return"].sum()}
+            history, finished = found.history_and_end()
+            row |= {"episodes": len(history), "finished": finished, "total_return": history["return"].sum()}
             row["seconds"] = history["seconds"][-1] if len(history) else 0.0
         except ValueError as error:
             row |= {"episodes": 0, "finished": False, "error": str(error)}
         if found.key in result.failed:
             row["error"] = result.failed[found.key]
-        runs.append(row)
-    return {
-        "experiment": experiment["name"], "path": str(result.store.path), "episodes": experiment["episodes"],
-        "finished": result.finished, "interrupted": result.interrupted, "failed": len(result.failed), "runs": runs,
-    }  # fmt: skip
+        yield row
+
+
+def print_json(summary: dict[str, Any], rows: Iterator[dict[str, Any]]) -> None:
+    """Print one JSON object: the summary, and `runs` with a row for each run."""
+    print(jsonlib.dumps(summary)[:-1], end=', "runs": [')
+    for i, row in enumerate(rows):
+        print(", " * (i > 0), jsonlib.dumps(row), sep="", end="")
+    print("]}")
 
 
 def show(summary: dict[str, Any], result: Result, again: str) -> None:
     """The summary for people."""
-    several = result.store.several
-    problems: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for row in summary["runs"]:
-        problems.setdefault(row["problem"], {}).setdefault(row["label"], []).append(row)
-    width = max(len(row["label"]) for row in summary["runs"])
-    for problem, by_label in problems.items():
-        if several:
+    several, before = result.store.several, None
+    width = max(len(agent["label"]) for agent in result.store.experiment["agents"])
+    for (problem, label), rows in itertools.groupby(rows_of(result), lambda row: (row["problem"], row["label"])):
+        if several and problem != before:
             print(f"{problem}:")
-        for label, rows in by_label.items():
-            whole = [row for row in rows if row["finished"]]
-            text = f"{'  ' * several}{label:{width}}  {len(whole)} of {len(rows)} runs finished"
-            if whole:
-                mean = sum(row["total_return"] for row in whole) / len(whole)
-                seconds = sum(row["seconds"] for row in whole) / len(whole)
-                text += f", total reward {mean:.6g} on average, {seconds:.3g} s of learning each"
-            print(text)
-    for line in advice(summary, result, again):
+            before = problem
+        print(f"{'  ' * several}{label:{width}}  {results_of(rows)}")
+    for line in advice(result, again):
         print(line, file=sys.stderr)
     if "report" in summary:
         print(f"Stored in {summary['path']}\nWritten: {summary['report']}")
@@ -105,14 +110,29 @@ def show(summary: dict[str, Any], result: Result, again: str) -> None:
         print(f"Stored in {summary['path']}; kernelrl report {shlex.quote(summary['path'])} draws it")
 
 
-def advice(summary: dict[str, Any], result: Result, again: str) -> list[str]:
+def results_of(rows: Iterator[dict[str, Any]]) -> str:
+    """The runs of one label on one problem."""
+    runs = finished = 0
+    total = seconds = 0.0
+    for row in rows:
+        runs += 1
+        if row["finished"]:
+            finished, total, seconds = finished + 1, total + row["total_return"], seconds + row["seconds"]
+    text = f"{finished} of {runs} runs finished"
+    if not finished:
+        return text
+    means = total / finished, seconds / finished
+    return f"{text}, total reward {means[0]:.6g} on average, {means[1]:.3g} s of learning each"
+
+
+def advice(result: Result, again: str) -> list[str]:
     """What to do about runs that are not finished; `again` is the command that was given."""
     unreadable: list[str] = []
     begun: list[str] = []
     nothing: list[str] = []
-    for run, row in zip(result.store.planned(), summary["runs"], strict=True):
+    for run in result.store.planned():
         if run.key in result.failed:
-            kind = unreadable if run.key in result.unreadable else begun if row["episodes"] else nothing
+            kind = unreadable if run.key in result.unreadable else begun if run.has_checkpoint else nothing
             kind.append(f"{' '.join(run.key[:-1])} seed {run.seed}")
     lines = []
     if unreadable:

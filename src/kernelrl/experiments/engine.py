@@ -1,6 +1,6 @@
 """The interface of an engine: it works on jobs and reports what happens.
 
-An engine only moves jobs and events. `runner` decides what to do when a run fails, for all engines.
+An engine only moves jobs and events. `driver` decides what to do when a run fails, for all engines.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Task:
 class Event:
     """What happened to a task.
 
-    `kind` is "progress" (done, mean), "checkpoint", "message" (text); or an end: "finished", "stopped", "failed"
-    (why, trace: an exception) or "died" (why, trace: the process is gone).
+    `kind` is "progress" (done, mean), "checkpoint", "message" (text); or an end: "finished" (done, seconds), "stopped",
+    "failed" (why, trace: an exception), "died" (why, trace: the process is gone) or "returned" (it had not begun when
+    the process was gone).
     """
 
     task: Task | None
@@ -37,8 +38,9 @@ class Event:
 class Engine(Protocol):
     """Works on tasks."""
 
-    slots: int
-    """How many tasks may run at the same time."""
+    @property
+    def slots(self) -> int:
+        """How many batches of tasks may be under way at the same time."""
 
     def warm_tasks(self, jobs: list[Job]) -> list[Task]:
         """Tasks to do first, so that nothing is compiled twice; `jobs` has one of each kind.
@@ -46,8 +48,8 @@ class Engine(Protocol):
         If there are none, the first run of each kind compiles, and the others of that kind begin after it.
         """
 
-    def submit(self, task: Task) -> None:
-        """Begin a task."""
+    def submit(self, batch: list[Task]) -> None:
+        """Begin tasks, which one process does one after the other."""
 
     def next_event(self, timeout: float) -> Event | None:
         """The next event, or None if there is none for `timeout` seconds."""

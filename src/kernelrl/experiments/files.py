@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import io
+import itertools
 import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kernelrl.agents.files import replacing, sync_folder
 from kernelrl.imports import one_line
@@ -54,7 +59,7 @@ def safe_name(label: str) -> str:
 
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, synced to disk."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    missing = list(itertools.takewhile(lambda folder: not folder.exists(), (path, *path.parents)))
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:
         sync_folder(folder.parent)
@@ -106,21 +111,31 @@ def shortened(value: Any) -> str:
 # ------------------------------------------------------------------------------------------------------------ history
 
 
+@functools.cache
+def kinds_of_columns(monitor: bool) -> dict[str, Any]:
+    """The columns of a history and their types."""
+    import polars
+
+    kinds = [polars.Int64(), polars.Float64(), polars.Int64(), polars.Float64(), polars.Float64()]
+    found = dict(zip(COLUMNS, kinds, strict=True))
+    if monitor:
+        found |= dict(zip(MONITORED, [polars.Int64(), polars.Float64()], strict=True))
+    return found
+
+
 def empty_history(monitor: bool = False) -> polars.DataFrame:
     """A history without episodes."""
     import polars
 
-    kinds = [polars.Int64, polars.Float64, polars.Int64, polars.Float64, polars.Float64]
-    schema = dict(zip(COLUMNS, kinds, strict=True))
-    if monitor:
-        schema |= dict(zip(MONITORED, [polars.Int64, polars.Float64], strict=True))
-    return polars.DataFrame(schema=schema)
+    return polars.DataFrame(schema=kinds_of_columns(monitor))
 
 
-def write_history(path: Path, history: polars.DataFrame) -> None:
-    """Write a history as Parquet."""
-    with replacing(path) as file:
-        history.write_parquet(file)
+def write_history(path: Path, history: polars.DataFrame, sync_name: bool = True) -> None:
+    """Write a history as Parquet; for `sync_name` see `replacing`."""
+    content = io.BytesIO()  # polars starts a writer of its own for files, which costs more than writing a short one
+    history.write_parquet(content)
+    with replacing(path, sync_name) as file:
+        file.write(content.getbuffer())
 
 
 def read_history(path: Path, episodes: int) -> polars.DataFrame:
@@ -132,14 +147,15 @@ def read_history(path: Path, episodes: int) -> polars.DataFrame:
             return empty_history()
         raise StoreError(f"{path} is missing, and the agent beside it has played {episodes} episodes")
     try:
-        history = polars.read_parquet(path, use_pyarrow=False)
-        schema = empty_history(monitor=any(name in history.columns for name in MONITORED)).schema
-        history = history.select(polars.col(name).cast(kind) for name, kind in schema.items())
+        history = polars.read_parquet(path.read_bytes(), use_pyarrow=False)
+        kinds = kinds_of_columns(monitor=any(name in history.columns for name in MONITORED))
+        if list(history.schema.items()) != list(kinds.items()):
+            history = history.select(polars.col(name).cast(kind) for name, kind in kinds.items())
     except Exception as error:  # damage makes polars raise errors of many kinds
         raise StoreError(f"{path} is damaged or cut short: {one_line(error)}") from error
     history = history.head(episodes)
     if empty := [name for name in history.columns if history[name].null_count()]:
         raise StoreError(f"{path} is damaged: a value is missing (null) in column {empty[0]}")
-    if not history["episode"].equals(polars.Series("episode", range(episodes), polars.Int64)):
+    if not np.array_equal(history["episode"].to_numpy(), np.arange(episodes)):
         raise StoreError(f"{path} is damaged: it does not hold episodes 0 to {episodes - 1} in order")
     return history

@@ -7,6 +7,7 @@ continued from its checkpoint gives the same numbers as one that was not.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import socket
@@ -20,15 +21,14 @@ from typing import Any
 
 import gymnasium as gym
 import numba
-import numpy as np
-import polars
 
 from kernelrl import __version__
 from kernelrl.agents import codec
 from kernelrl.agents.base import Agent
-from kernelrl.agents.files import write_json
+from kernelrl.agents.files import sync_folder, write_json
 from kernelrl.envs.wrapping import compiled_dynamics
 from kernelrl.experiments.config import AgentEntry, Environment
+from kernelrl.experiments.growing import GrowingHistory
 from kernelrl.experiments.objects import build_agent, build_environment, build_peer, configuration, optimal_values
 from kernelrl.experiments.store import (
     AGENT,
@@ -37,6 +37,7 @@ from kernelrl.experiments.store import (
     RUN,
     StoreError,
     empty_history,
+    make_folder,
     read_history,
     read_json,
     run_key,
@@ -47,10 +48,10 @@ from kernelrl.peers import library
 from kernelrl.peers.peer import Peer
 from kernelrl.peers.training import Training
 
-__all__ = ["Job", "compile_key", "learn", "snapshot_marks", "warm"]
+__all__ = ["Job", "compile_key", "learn", "snapshot_marks", "tidy", "warm"]
 
 PIECE_SECONDS = 1.0  # how long a piece of learning takes, and so how soon a worker can be stopped
-RECENT = 100  # episodes whose mean return is shown
+SHOWN_SECONDS = 0.1  # least time between two events about progress
 SNAPSHOTS = (0.01, 0.05, 0.2, 0.5, 1.0)
 
 
@@ -91,9 +92,13 @@ class Job:
         """How many of them the run should have."""
         return self.episodes if self.steps is None else self.steps
 
-    def done(self, history: polars.DataFrame) -> int:
+    def done(self, history: GrowingHistory) -> int:
         """How many of them a history has."""
-        return len(history) if self.steps is None else int(history["steps"].sum())
+        return history.episodes if self.steps is None else history.steps
+
+    def done_before_last(self, history: GrowingHistory) -> int:
+        """How many of them a history has without its last episode."""
+        return history.episodes - 1 if self.steps is None else history.steps_before_last
 
 
 def snapshot_marks(goal: int) -> list[int]:
@@ -105,42 +110,43 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
     """Continue the run in `folder` to the job's number of episodes, or steps; yield events.
 
     Events have a "kind": "progress" (done: episodes or steps, mean), "checkpoint" (files, in the order of
-    writing), and at the end "finished" or, if `stopped` said so or Ctrl-C came, "stopped".
+    writing), and at the end "finished" (done, seconds) or, if `stopped` said so or Ctrl-C came, "stopped".
     """
-    entry, environment = AgentEntry(**job.agent), Environment(**job.environment)
+    entry, environment, began = AgentEntry(**job.agent), Environment(**job.environment), time.monotonic()
     if library.is_peer(entry.agent):
         yield from learn_peer(job, entry, environment, folder, stopped)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the experiment was planned
-        agent, history = resume(job, entry, folder)
+        agent, history, stored = resume(job, entry, folder)
         env = build_environment(environment)
-        warm(entry, environment)
         agent.get_ready(env, job.seed)
+        if compile_key(agent, entry, env) not in WARMED:
+            warm(entry, environment)
         monitor = optimal_values(agent, entry, env)
-        stored = read_json(folder / RUN)[
-            "episodes"
-        ]  # fewer than the agent's if the run was killed between the two files
         piece, saved, done = 1, time.monotonic(), job.done(history)
+        shown, interrupted = saved, False
         yield progress(job, history)
-        interrupted = False
         while done < job.goal and not (interrupted or stopped()):
             mark = min(mark for mark in (*job.snapshots, job.goal) if mark > done)
             part = agent.fit(
                 env, min(piece, episodes_to(mark - done, job, agent)), seed=job.seed, progress=False, monitor=monitor
             )
-            history.extend(rows(part, history))
+            history.add(part)
             interrupted, done = part.interrupted, job.done(history)
             seconds = min(PIECE_SECONDS, job.checkpoint_seconds)
             piece = max(1, min(4 * piece, int(len(part) * seconds / max(part.seconds, 1e-9))))
             if done >= mark or time.monotonic() - saved >= job.checkpoint_seconds:
                 yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
                 stored, saved = agent.episodes, time.monotonic()
-            yield progress(job, history)
+            if time.monotonic() - shown >= SHOWN_SECONDS:
+                yield progress(job, history)
+                shown = time.monotonic()
         if stored < agent.episodes:
             yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
         env.close()
-    yield {"kind": "finished" if done >= job.goal else "stopped"}
+    kind, seconds = "finished" if done >= job.goal else "stopped", time.monotonic() - began
+    yield {"kind": kind, "done": done, "seconds": seconds}
 
 
 def episodes_to(missing: int, job: Job, agent: Agent) -> int:
@@ -162,81 +168,73 @@ def learn_peer(
     tidy(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        peer, history, env = build_peer(entry), empty_history(), build_environment(environment)
+        peer, history, env = build_peer(entry), GrowingHistory(empty_history()), build_environment(environment)
         episodes = job.episodes if job.steps is None else None
         with contextlib.closing(Training(peer, env, job.seed, episodes, job.steps)) as training:
             yield progress(job, history)
             while job.done(history) < job.goal and not stopped():
-                history.extend(rows(training.play(PIECE_SECONDS), history))
+                history.add(training.play(PIECE_SECONDS))
                 yield progress(job, history)
         env.close()
     if job.done(history) >= job.goal:
-        (folder / AGENT).unlink(missing_ok=True)  # of a shorter run: no file of the two may be of another run
+        if (folder / AGENT).exists():  # of a shorter run: no file of the two may be of another run
+            (folder / AGENT).unlink()
+            sync_folder(folder)
         whole = replace(job, snapshots=[])  # maps, for which they are, need optimistic values
         yield checkpoint(whole, configuration(peer, entry, environment), peer, history, folder)
-    yield {"kind": "finished" if job.done(history) >= job.goal else "stopped"}
+    done = job.done(history)
+    yield {"kind": "finished" if done >= job.goal else "stopped", "done": done}
 
 
 def tidy(folder: Path) -> None:
-    """Remove what a process left that was killed while writing."""
-    for left in folder.glob(".*.part"):
-        left.unlink()
+    """Make the run's folder if there is none, and remove what a process left that was killed while writing.
 
-
-def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, polars.DataFrame]:
-    """The agent and the history of the last checkpoint, or new ones."""
-    tidy(folder)
-    agent = build_agent(entry)
+    Without an agent's file that is everything: files of a first checkpoint, perhaps with other settings.
+    """
+    make_folder(folder)
+    left = list(folder.glob(".*.part"))
     if not (folder / AGENT).exists():
-        return agent, empty_history(entry.monitor)
+        left += [folder / RUN, folder / HISTORY, *folder.glob("agent-*.krl")]
+    for path in left:
+        path.unlink(missing_ok=True)
+
+
+def resume(job: Job, entry: AgentEntry, folder: Path) -> tuple[Agent, GrowingHistory, int]:
+    """Agent and history of the last checkpoint, or new ones, and how many episodes run.json and the agent both have."""
+    tidy(folder)
+    if not (folder / AGENT).exists():
+        return build_agent(entry), GrowingHistory(empty_history(entry.monitor)), 0
+    build_agent(entry)  # imports a user's own class
     agent = load_agent(folder / AGENT, trust=True)  # the experiment names the functions in it
     if agent.seed != job.seed:
         raise StoreError(f"{folder / AGENT} has seed {agent.seed}, which is not this run's")
-    return agent, read_history(folder / HISTORY, agent.episodes)
+    recorded = int(read_json(folder / RUN)["episodes"])
+    return agent, GrowingHistory(read_history(folder / HISTORY, agent.episodes)), min(recorded, agent.episodes)
 
 
-def rows(part: Any, history: polars.DataFrame) -> polars.DataFrame:
-    """The episodes of one call of `fit` as rows that continue `history`."""
-    before = float(history["seconds"][-1]) if len(history) else 0.0
-    n = len(part)
-    columns = {
-        "episode": part.first_episode + np.arange(n, dtype=np.int64),
-        "return": part.returns,
-        "steps": part.lengths,
-        "seconds": before + part.seconds * np.arange(1, n + 1) / max(n, 1),
-        "value": part.optimistic_values,
-    }
-    if part.optimism is not None:
-        columns["below"], columns["shortfall"] = part.optimism.by_episode(part.first_episode, n)
-    return polars.DataFrame(columns, schema=history.schema)
-
-
-def progress(job: Job, history: polars.DataFrame) -> dict[str, Any]:
+def progress(job: Job, history: GrowingHistory) -> dict[str, Any]:
     """The event that says how far the run is."""
-    recent = history["return"].tail(RECENT)
-    return {"kind": "progress", "done": job.done(history), "mean": recent.mean() if len(recent) else None}
+    return {"kind": "progress", "done": job.done(history), "mean": history.mean}
 
 
 def checkpoint(
-    job: Job, configured: dict[str, Any], agent: Agent | Peer, history: polars.DataFrame, folder: Path
+    job: Job, configured: dict[str, Any], agent: Agent | Peer, history: GrowingHistory, folder: Path
 ) -> dict[str, Any]:
     """Store agent and history, in an order that leaves a valid checkpoint at every moment (see `store`)."""
-    write_history(folder / HISTORY, history)
+    done = job.done(history)
+    write_history(folder / HISTORY, history.table(), sync_name=False)
     files = [HISTORY]
-    if job.done(history[:-1]) < max((mark for mark in job.snapshots if mark <= job.done(history)), default=0):
+    if job.done_before_last(history) < max((mark for mark in job.snapshots if mark <= done), default=0):
         files.append(f"agent-{agent.episodes}.krl")
-    files.append(AGENT)
-    for name in files[1:]:
-        agent.save(folder / name)
-    finished = job.done(history) >= job.goal
-    content = record(job, configured, agent.episodes, float(history["seconds"][-1]), finished)
+        agent.save(folder / files[-1])
+    content = record(job, configured, agent.episodes, history.seconds, done >= job.goal)
     write_json(folder / RUN, content | {"settings_used": codec.encode_all(agent.settings_used())})
-    return {"kind": "checkpoint", "episode": agent.episodes, "files": [*files, RUN]}
+    agent.save(folder / AGENT)
+    return {"kind": "checkpoint", "episode": agent.episodes, "files": [*files, RUN, AGENT]}
 
 
 def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float, finished: bool) -> dict[str, Any]:
     """The content of run.json."""
-    packages = ("gymnasium", "numba", "numpy", "polars")
     return {
         "format": FORMAT,
         **({"problem": job.problem} if job.several else {}),
@@ -246,18 +244,27 @@ def record(job: Job, configured: dict[str, Any], episodes: int, seconds: float, 
         "episodes": episodes,
         "finished": finished,
         "seconds": seconds,
-        "versions": {
-            "kernelrl": __version__,
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in packages},
-            **(library.versions() if library.is_peer(job.agent["agent"]) else {}),
-        },
-        "machine": {
-            "host": socket.gethostname(),
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cores": os.cpu_count(),
-        },
+        "versions": {**versions(), **(library.versions() if library.is_peer(job.agent["agent"]) else {})},
+        "machine": machine(),
+    }
+
+
+@functools.cache  # reading them takes longer than a short run
+def versions() -> dict[str, str]:
+    """The versions of what results depend on."""
+    packages = ("gymnasium", "numba", "numpy", "polars")
+    found = {name: metadata.version(name) for name in packages}
+    return {"kernelrl": __version__, "python": platform.python_version(), **found}
+
+
+@functools.cache
+def machine() -> dict[str, Any]:
+    """The machine of this process."""
+    return {
+        "host": socket.gethostname(),
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
     }
 
 

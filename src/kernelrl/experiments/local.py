@@ -1,4 +1,4 @@
-"""The local engine: worker processes on this machine, each of which does one job after the other."""
+"""The local engine: worker processes on this machine, each of which does one batch of jobs after the other."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ SINGLE = ("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLA
 
 
 class Worker:
-    """A process and the task it has."""
+    """A process and the tasks it has."""
 
     def __init__(self, inherited: int, inbox: queue.Queue[tuple[Worker, dict[str, Any]]]) -> None:
-        self.task: Task | None = None
+        self.batch: list[Task] = []
+        self.left: list[Task] = []  # of the batch: that which it works on first
         self.learning = False  # before, it only compiles and has nothing to store
         self.dismissed = False
         self.last_words: deque[str] = deque(maxlen=30)
@@ -68,7 +69,7 @@ class Worker:
     def finish(self) -> None:
         """End the process: without a task by closing its input, otherwise at once."""
         assert self.process.stdin is not None
-        if self.task is not None:
+        if self.left:
             self.process.kill()
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -81,6 +82,14 @@ class Worker:
         return f"the worker ended with status {code}"
 
 
+def ends_of(worker: Worker) -> list[Event]:
+    """What the end of a process means for its tasks: only the first of them had begun."""
+    if worker.dismissed:
+        return [Event(task, "stopped") for task in worker.left]
+    message = {"why": worker.end(), "trace": "".join(worker.last_words)}
+    return [Event(task, "returned" if i else "died", {} if i else message) for i, task in enumerate(worker.left)]
+
+
 def python_path() -> str:
     """The import path of this process, for workers."""
     return os.pathsep.join(path for path in sys.path if path and os.path.isdir(path))
@@ -91,6 +100,7 @@ class LocalEngine:
 
     def __init__(self, workers: int, inherited: int) -> None:
         self.slots = workers
+        self._ready: deque[Event] = deque()
         self._inherited = inherited
         self._workers: list[Worker] = []
         self._inbox: queue.Queue[tuple[Worker, dict[str, Any]]] = queue.Queue()
@@ -99,39 +109,42 @@ class LocalEngine:
         """No tasks: all workers share one cache, so the first run of each kind compiles for the others."""
         return []
 
-    def submit(self, task: Task) -> None:
-        """Give the task to an idle worker or to a new one."""
-        worker = next((worker for worker in self._workers if worker.task is None), None)
+    def submit(self, batch: list[Task]) -> None:
+        """Give the batch to an idle worker or to a new one."""
+        worker = next((worker for worker in self._workers if not worker.left), None)
         if worker is None:
             worker = Worker(self._inherited, self._inbox)
             self._workers.append(worker)
-        worker.task, worker.learning = task, False
-        worker.send({"kind": "learn", "job": dataclasses.asdict(task.job), "sys_path": sys.path})
+        worker.batch, worker.left, worker.learning = batch, list(batch), False
+        jobs = [dataclasses.asdict(task.job) for task in batch]
+        worker.send({"kind": "learn", "jobs": jobs, "sys_path": sys.path})
 
     def next_event(self, timeout: float) -> Event | None:
         """The next message of a worker, or its death."""
+        if self._ready:
+            return self._ready.popleft()
         try:
             worker, message = self._inbox.get(timeout=timeout)
         except queue.Empty:
             return None
-        kind, task = message.pop("kind"), worker.task
+        kind = message.pop("kind")
         if kind == "died":
             self._workers.remove(worker)
             worker.finish()
-            if task is None:
-                return None
-            if worker.dismissed:
-                return Event(task, "stopped")
-            message = {"why": worker.end(), "trace": "".join(worker.last_words)}
+            self._ready.extend(ends_of(worker))
+            return self._ready.popleft() if self._ready else None
+        if kind == "message":
+            return Event(None, kind, message)
+        task = worker.batch[message.pop("run")]
         worker.learning |= kind == "progress"
         if kind in ("finished", "stopped", "failed"):
-            worker.task = None
+            worker.left.remove(task)
         return Event(task, kind, message)
 
     def stop(self) -> None:
         """Ask all workers to store what they have and end their jobs; one that only compiles has nothing to store."""
         for worker in self._workers:
-            if worker.task is not None and not worker.learning:
+            if worker.left and not worker.learning:
                 worker.dismissed = True
                 worker.process.kill()
             worker.send({"kind": "stop"})

@@ -6,18 +6,19 @@ store, but not contradict it.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from kernelrl import console
-from kernelrl.agents.files import write_json
 from kernelrl.experiments.config import Experiment, ExperimentError
-from kernelrl.experiments.learning import Job, compile_key, record, snapshot_marks
+from kernelrl.experiments.learning import Job, compile_key, snapshot_marks
 from kernelrl.experiments.objects import build_any, build_environment, configuration, optimal_values
 from kernelrl.experiments.problems import Problem, problems_of
-from kernelrl.experiments.store import EXPERIMENT, HISTORY, RUN, Run, Store, StoreError, is_free, make_folder, safe_name
+from kernelrl.experiments.store import EXPERIMENT, Run, Store, StoreError, is_free, safe_name
 
-__all__ = ["Plan", "Result", "extend", "plan_jobs"]
+__all__ = ["Jobs", "Plan", "Result", "extend", "plan_jobs"]
 
 
 @dataclass
@@ -73,10 +74,9 @@ def extend(store: Store, experiment: Experiment, plan: Plan) -> None:
     """
     new = experiment.to_json()
     if (store.path / EXPERIMENT).exists():
-        begun = [run for run in store.runs() if run.has_checkpoint]
-        if begun:
-            same_experiment(store, new, begun)
-        for run in begun:
+        if any(True for _ in store.begun()):
+            same_experiment(store, new)
+        for run in store.begun():
             same_configuration(run, plan.configurations[run.problem, run.label])
         if store.experiment == new:
             return
@@ -88,8 +88,8 @@ def extend(store: Store, experiment: Experiment, plan: Plan) -> None:
     store.write(new)
 
 
-def same_experiment(store: Store, new: dict[str, Any], begun: list[Run]) -> None:
-    """Reject an experiment that does not extend the one to which the runs `begun` belong."""
+def same_experiment(store: Store, new: dict[str, Any]) -> None:
+    """Reject an experiment that does not extend the one to which the runs with a checkpoint belong."""
     old = store.experiment
     where, other = f"{store.path} holds another experiment", "choose another folder with --out"
     if old["name"] != new["name"]:
@@ -98,21 +98,23 @@ def same_experiment(store: Store, new: dict[str, Any], begun: list[Run]) -> None
         words = ["one environment", "a list of [[environments]]"]
         raise ExperimentError(f"{where}: it has {words[store.several]}, not {words[not store.several]}; {other}")
     problems = {problem.label: problem for problem in problems_of(new)}
+    with_results = {run.problem for run in store.begun()}
     for problem in store.problems:
-        if any(run.problem == problem.label for run in begun):
+        if problem.label in with_results:
             same_problem(store, problem, problems, other)
     agents = {
         (label, agent["label"]) for label in problems for agent in new["agents"] if label in agent.get("on", [label])
     }
     shrunk = f"{store.path}: an experiment can be extended, not shortened"
-    for run in begun:
+    seeds = set(new["seeds"])
+    for run in store.begun():
         no_more = "which the experiment no longer has; add it again, remove"
         if (run.problem, run.label) not in agents:
             on = f' on "{run.problem}"' if store.several else ""
             raise ExperimentError(
                 f'{shrunk}: it has an agent "{run.label}"{on}, {no_more} {run.path.parent}, or {other}'
             )
-        if run.seed not in new["seeds"]:
+        if run.seed not in seeds:
             folders = store.path.joinpath("runs", *["*"] * (2 if store.several else 1), run.path.name)
             raise ExperimentError(f"{shrunk}: it has seed {run.seed}, {no_more} {folders}, or {other}")
 
@@ -169,38 +171,67 @@ def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
         )
 
 
-def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_seconds: float, result: Result) -> list[Job]:
+class Jobs(Sequence[Job]):
+    """The runs that are left to do, in order. There may be many, so each job is made when it is asked for."""
+
+    def __init__(self, store: Store, experiment: Experiment, checkpoint_seconds: float) -> None:
+        self._store, self._seeds, self._checkpoint_seconds = store, experiment.seeds, checkpoint_seconds
+        self._pairs = [
+            (environment.table, problem, entry.label, agent_table(entry))
+            for environment, problem, entry in experiment.pairs()
+        ]
+        self._left = array("q")  # their numbers among all runs
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    @overload
+    def __getitem__(self, i: int) -> Job: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Job]: ...
+    def __getitem__(self, i: Any) -> Any:
+        """A job, or some of them."""
+        return [self._job(n) for n in self._left[i]] if isinstance(i, slice) else self._job(self._left[i])
+
+    def keep(self, is_left: Callable[[Run, Job], bool]) -> None:
+        """Look at all runs, the first seed of every agent first, and keep those that are left to do."""
+        for n in range(len(self._seeds) * len(self._pairs)):
+            if is_left(self._run(n), self._job(n)):
+                self._left.append(n)
+
+    def _run(self, n: int) -> Run:
+        _, problem, label, _ = self._pairs[n % len(self._pairs)]
+        return self._store.run(label, self._seeds[n // len(self._pairs)], problem)
+
+    def _job(self, n: int) -> Job:
+        environment, problem, label, agent = self._pairs[n % len(self._pairs)]
+        run = self._run(n)
+        marks = snapshot_marks(run.planned_steps or run.planned) if run.seed == self._seeds[0] else []
+        return Job(
+            label, run.seed, run.planned, agent, environment, str(run.path), marks, self._checkpoint_seconds, problem,
+            self._store.several, run.planned_steps,
+        )  # fmt: skip
+
+
+def plan_jobs(store: Store, experiment: Experiment, checkpoint_seconds: float, result: Result) -> Jobs:
     """The unfinished runs, the first seed of every agent first; runs that cannot be read count as failed."""
-    jobs = []
-    for seed in experiment.seeds:
-        for environment, problem, entry in experiment.pairs():
-            begun = store.run(entry.label, seed, problem)
-            marks = snapshot_marks(begun.planned_steps or begun.planned) if seed == experiment.seeds[0] else []
-            job = Job(
-                entry.label, seed, begun.planned, agent_table(entry), environment.table, str(begun.path), marks,
-                checkpoint_seconds, problem, store.several, begun.planned_steps,
-            )  # fmt: skip
-            try:
-                if begun.has_checkpoint:
-                    _ = begun.config
-                else:
-                    begin(begun, record(job, plan.configurations[problem, entry.label], 0, 0.0, False))
-                if not begun.finished:
-                    begun.history()
-                    jobs.append(job)
-            except StoreError as error:
-                result.failed[job.key] = f"{error}; remove {begun.path} to begin this run again"
-                result.unreadable.add(job.key)
-                console.say(f"{job.name}: {result.failed[job.key]}")
+
+    def is_left(run: Run, job: Job) -> bool:
+        try:
+            if not run.has_checkpoint:
+                return True
+            if not run.finished:
+                run.history()
+                return True
+        except StoreError as error:
+            result.failed[job.key] = f"{error}; remove {run.path} to begin this run again"
+            result.unreadable.add(job.key)
+            console.say(f"{job.name}: {result.failed[job.key]}")
+        return False
+
+    jobs = Jobs(store, experiment, checkpoint_seconds)
+    jobs.keep(is_left)
     return jobs
-
-
-def begin(run: Run, content: dict[str, Any]) -> None:
-    """Reset the folder of a run without a checkpoint to its state before the first episode."""
-    make_folder(run.path)
-    for left in (run.path / HISTORY, *run.path.glob("agent-*.krl")):
-        left.unlink(missing_ok=True)
-    write_json(run.path / RUN, content)
 
 
 def agent_table(entry: Any) -> dict[str, Any]:

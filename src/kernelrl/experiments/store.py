@@ -11,15 +11,17 @@ An experiment over several problems has DIR/runs/PROBLEM/LABEL/seed-S in place o
 tells problems apart is explained in `problems`.
 
 The agent's file determines how far a run is, since a run continues from it. A checkpoint writes the history first, then
-snapshots, then the agent, then run.json, each by renaming. If it is killed at any point, the history has at least the
-episodes of the agent's file; later ones are dropped when it is read. Before the first checkpoint there is no agent's
-file; a run without one has learnt nothing, and begins again with the experiment's current settings.
+snapshots, then run.json, and the agent last, each by renaming; the others are on disk before the agent's file gets its
+name. If it is killed at any point, the history has at least the episodes of the agent's file; later ones are dropped
+when it is read. Before the first checkpoint there is no agent's file; a run without one has learnt nothing, and begins
+again with the experiment's current settings.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -85,7 +87,7 @@ class Run:
 
     @property
     def has_checkpoint(self) -> bool:
-        """Whether anything learnt is stored; before the first checkpoint the folder may contain only run.json."""
+        """Whether anything learnt is stored; before the first checkpoint there may be a folder without an agent."""
         return (self.path / AGENT).exists()
 
     @property
@@ -115,15 +117,34 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether all episodes, or steps, that the experiment asks for are stored, and run.json says so."""
-        recorded = int(self.record["episodes"])
+        """Whether all episodes, or steps, that the experiment asks for are stored."""
+        if not self.has_checkpoint:
+            return False
+        episodes = min(self.episodes, self._recorded())
         if self.planned_steps is None:
-            return min(self.episodes, recorded) >= self.planned
-        return recorded >= self.episodes and int(self.history()["steps"].sum()) >= self.planned_steps
+            return episodes >= self.planned
+        return self._reaches(read_history(self.path / HISTORY, episodes))
+
+    def _recorded(self) -> int:
+        """How many episodes run.json says there are, which may be other than the agent's where a run was killed."""
+        return int(self.record["episodes"])
+
+    def _reaches(self, history: polars.DataFrame) -> bool:
+        """Whether a history has all that the experiment asks for."""
+        if self.planned_steps is None:
+            return len(history) >= self.planned
+        return int(history["steps"].sum()) >= self.planned_steps
 
     def history(self) -> polars.DataFrame:
         """Episode, return, steps, seconds and value of every stored episode; below and shortfall if monitored."""
         return read_history(self.path / HISTORY, self.episodes)
+
+    def history_and_end(self) -> tuple[polars.DataFrame, bool]:
+        """`history()` and `finished`, for which each file is read once."""
+        history = self.history()
+        if not self.has_checkpoint:
+            return history, False
+        return history, self._reaches(history[: self._recorded()])
 
     def size(self) -> int:
         """How many bytes the data of the last checkpoint's agent take in memory."""
@@ -198,24 +219,28 @@ class Store:
         if problem is None and len(self.problems) > 1:
             raise ValueError(f"problem must be given, since {self.path} has several")
         where = self.problems[0] if problem is None else self.problem(problem)
-        folders = [where.label, label] if self.several else [label]
-        path = self.path.joinpath("runs", *map(safe_name, folders), f"seed-{seed}")
-        return Run(label, seed, path, where.episodes, where.label, self.several, where.steps)
+        return next(self._of_label(where, label, [seed]))
 
-    def planned(self) -> list[Run]:
-        """All runs of the experiment, begun or not, in its order."""
-        return [
-            self.run(agent["label"], seed, problem.label)
-            for problem in self.problems
-            for agent in self.experiment["agents"]
-            if not self.several or problem.label in agent["on"]
-            for seed in self.experiment["seeds"]
-        ]
+    def _of_label(self, where: Problem, label: str, seeds: list[int]) -> Iterator[Run]:
+        folders = [where.label, label] if self.several else [label]
+        path = self.path.joinpath("runs", *map(safe_name, folders))
+        for seed in seeds:
+            yield Run(label, seed, path / f"seed-{seed}", where.episodes, where.label, self.several, where.steps)
+
+    def planned(self) -> Iterator[Run]:
+        """All runs of the experiment, begun or not, in its order; one at a time, since there may be many."""
+        for problem in self.problems:
+            for agent in self.experiment["agents"]:
+                if not self.several or problem.label in agent["on"]:
+                    yield from self._of_label(problem, agent["label"], self.experiment["seeds"])
+
+    def begun(self) -> Iterator[Run]:
+        """The runs that have a checkpoint, one at a time."""
+        return (run for run in self.planned() if run.has_checkpoint)
 
     def runs(self) -> list[Run]:
         """The runs that have begun, in the experiment's order; their files are read only when needed."""
-        every = self.planned()
-        return [run for run in every if any((run.path / name).exists() for name in (RUN, HISTORY, AGENT))]
+        return [run for run in self.planned() if any((run.path / name).exists() for name in (AGENT, RUN, HISTORY))]
 
     def only(self, problem: str) -> OneProblem:
         """The store as if that problem's environment were the experiment's only one."""

@@ -1,7 +1,8 @@
 """A worker process: `python -m kernelrl.experiments.worker`.
 
-It reads jobs from standard input and writes events to standard output, one JSON object per line. When its input ends,
-also because the parent was killed, it stores its run and ends.
+It reads batches of jobs from standard input and writes events to standard output, one JSON object per line; `run` is
+the place of an event's job in its batch. When the input ends, also because the parent was killed, it stores its run and
+ends.
 """
 
 from __future__ import annotations
@@ -47,24 +48,29 @@ class Parent:
             self.stop.set()
 
 
-def work(message: dict[str, Any], parent: Parent) -> None:
-    """Do one job."""
+def work(i: int, given: dict[str, Any], parent: Parent) -> None:
+    """Do job `i` of a batch."""
     from kernelrl.experiments.learning import Job, learn
 
-    job = Job(**message["job"])
-    for event in learn(job, Path(job.path), parent.stop.is_set):
-        parent.tell(event)
+    try:
+        job = Job(**given)
+        for event in learn(job, Path(job.path), parent.stop.is_set):
+            parent.tell({"run": i, **event})
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        parent.tell({"run": i, "kind": "failed", "why": why, "trace": traceback.format_exc()})
 
 
 def main() -> None:
     """Do jobs until there are no more."""
     parent = Parent()
     while (message := parent.jobs.get()) is not None:
-        try:
-            sys.path += [path for path in message["sys_path"] if path not in sys.path]
-            work(message, parent)
-        except Exception as error:
-            parent.tell({"kind": "failed", "why": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()})
+        sys.path += [path for path in message["sys_path"] if path not in sys.path]
+        for i, job in enumerate(message["jobs"]):
+            if i and parent.stop.is_set():
+                parent.tell({"run": i, "kind": "stopped"})
+            else:
+                work(i, job, parent)
 
 
 if __name__ == "__main__":

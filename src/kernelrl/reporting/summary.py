@@ -57,6 +57,7 @@ class Curves:
     place: int  # of the label in the experiment, which determines its colour
     below: Floats | None = None  # (n,) share of visited states with V^k_h < V*_h; None if not monitored
     shortfalls: Floats | None = None  # (n,) largest V*_h - V^k_h
+    longest: frozenset[int] = frozenset()  # the number of steps of each seed's longest episode
 
     @property
     def episodes(self) -> int:
@@ -187,8 +188,8 @@ def read_curves(runs: list[Any], order: Sequence[str], notes: list[str]) -> list
         )
         members = tuple(run for run, _ in pairs)
         optimism = read_optimism([history[:K] for _, history in pairs])
-        seeds = tuple(run.seed for run in members)
-        curves.append(Curves(label, seeds, returns, seconds, members, order.index(label), *optimism))
+        seeds, longest = tuple(run.seed for run in members), frozenset(int(h["steps"].max()) for _, h in pairs)
+        curves.append(Curves(label, seeds, returns, seconds, members, order.index(label), *optimism, longest))
     return curves
 
 
@@ -219,7 +220,7 @@ def optimal_values(
         return None, "The optimal value of this environment is not known: it is computed only for kernelrl's own."
     optimal = solve(env)
     assert not isinstance(optimal, SampledValues)  # which are of environments without a motion
-    steps = {int(run.history()["steps"].max()) for c in curves for run in c.runs}
+    steps = frozenset[int]().union(*(c.longest for c in curves))
     if steps != {optimal.horizon}:
         return None, (
             f"The optimal value is known for episodes of {optimal.horizon} steps, and agents of this experiment "
