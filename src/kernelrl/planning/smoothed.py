@@ -8,6 +8,8 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
     V_h(x)    = max_a Q_h(x, a), clipped                                   of all actions (`planning/between_actions`)
 
+(and where other pairs count only so much, T_h and C are the smaller ones of `kernelrl.stores.merged`.)
+
 With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
 
 Where transitions belong to the estimates themselves (`own_steps`, see `kernelrl.stores.landing`), V is looked up after
@@ -66,6 +68,9 @@ from kernelrl.stores.merged import (
     estimates_elsewhere,
     has_doubled_at,
     is_local,
+    limit_counts,
+    limit_targets,
+    limits,
     recount_row,
     relates,
     smooth_all_over_actions,
@@ -78,6 +83,7 @@ from kernelrl.stores.transitions import Flat, flatten, grow_flat, new_flat, pass
 __all__ = ["PLANNED", "Smoothed", "new_smoothed"]
 
 PLANNED = 1
+SHARE, ITSELF = range(2)  # of `own`
 
 
 class Smoothed(NamedTuple):
@@ -94,6 +100,7 @@ class Smoothed(NamedTuple):
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
     each: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]  # Q̃ with each of several bandwidths
     rewards: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # sums, where rewards depend on the step
+    own: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # φ and W_h itself, where other pairs are limited
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
 
 
@@ -105,7 +112,8 @@ def new_smoothed(settings, merged):
         new_groups(estimates, columns), new_flat(), np.zeros(2, np.int64), np.zeros((H, U, columns)),
         np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
         np.zeros((estimates, columns)), np.zeros((estimates, columns)),
-        np.zeros((2, U if settings.by_step else 0, columns)), np.zeros(columns),
+        np.zeros((2, U if settings.by_step else 0, columns)),
+        np.zeros((2, U if settings.others < math.inf else 0, columns)), np.zeros(columns),
     )  # fmt: skip
 
 
@@ -151,6 +159,7 @@ def grow_smoothed(plan, settings, merged):
         T=lengthen(plan.T, estimates, 0),
         each=lengthen(plan.each, estimates, 0),
         rewards=lengthen(plan.rewards, U, 1) if settings.by_step else plan.rewards,
+        own=lengthen(plan.own, U, 1) if settings.others < math.inf else plan.own,
     )
     return plan, merged
 
@@ -211,15 +220,28 @@ def look_up(plan, settings, merged, h, W):
         pass_back(merged.transitions, pool(settings, h), y, V[y], W)
 
 
+@inner
+def copy_rows(W, U, out):
+    """The first `U` rows of `W` into `out`."""
+    for u in range(U):
+        for c in range(W.shape[1]):
+            out[u, c] = W[u, c]
+
+
 @find_targets.implement(Smoothed)
 def smoothed_targets(plan, settings, store, side, h):
     p, places, U, M = pool(settings, h), plan.T.size, plan.clock[PLANNED], lists_each(store.reps)
     if h == settings.horizon - 1 or not settings.stationary:
+        if limits(settings):
+            for u in range(U):
+                limit_counts(settings, store.N[p, u], store.C[p, u], plan.own[SHARE, u])
         invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * M * plan.T.shape[1])
     W = plan.W[h].reshape(plan.W[h].size)
     after_samples(settings, store, h, W)
     if h + 1 < settings.horizon and not settings.own_steps:
         look_up(plan, settings, store, h, W)
+    if limits(settings):
+        copy_rows(plan.W[h], U, plan.own[ITSELF])
     if relates(settings):
         smooth_all_over_actions(settings, plan.W[h], U, plan.q, plan.W[h])
     if is_local(store):
@@ -227,6 +249,9 @@ def smoothed_targets(plan, settings, store, side, h):
             smooth_row(store.reps.weights, u, plan.W[h], plan.T)
     else:
         smooth(plan.groups, plan.W[h], plan.T)
+    if limits(settings):
+        for u in range(U):
+            limit_targets(settings, plan.own[ITSELF, u], plan.own[SHARE, u], plan.T[u])
     if h + 1 < settings.horizon and settings.own_steps:
         look_up(plan, settings, store, h, plan.T.reshape(places))
     if settings.by_step:

@@ -9,6 +9,7 @@ and each next state has a value for every step. Arrays that belong to points hav
 case and one row otherwise: `pool` and `row` give the indices.
 """
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,7 @@ class Settings(NamedTuple):
     exponent: float  # by which they fall with the count
     by_state: bool  # one bandwidth for all actions
     promises: bool  # with this bonus values are upper bounds with high probability
+    others: float  # what the samples of all other pairs together count for a pair at most; infinite: no limit
     action_weights: np.ndarray  # (kinds, A, columns) K_A, and what moments need; no kinds where actions are unrelated
     between: Any  # how bounds of actions bound others, see `kernelrl.planning.between_actions`
     kernel: Any  # see `kernelrl.geometry.kernels`
@@ -86,7 +88,7 @@ class Settings(NamedTuple):
     @classmethod
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the type that compiled functions take. By default actions are unrelated."""
-        given = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), **given}
+        given = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), "others": math.inf, **given}
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
             **{
