@@ -121,7 +121,7 @@ def test_narrow_weights_relate_nothing(greedy):
 @pytest.mark.parametrize("reading", ["nearest", "blend"])
 @pytest.mark.parametrize("by", ["action", "state"])
 def test_samples_of_other_pairs_are_limited(by, reading, stationary, greedy):
-    """With local bandwidths and a net; the log is dense enough for the limit to be reached, and pairs have their own."""
+    """With local bandwidths and a net; the log is dense enough for the limit to be reached."""
     local = 0.0213, 0.25, by
     options = {"continuous": True, "related": 0.31, "local": local, "sigma": 0.713, "reading": reading}
     pair = related_log(greedy, stationary=stationary, transitions=300, **options)

@@ -7,9 +7,10 @@ Before an episode, once 100 steps have been seen,
 in a box of at most 1e5; wider ones are as wide as what was seen. States are divided by s. With u = √max(1, d/2) and the
 grain g, states merge within 0.42·u·g, and bandwidths fall from 0.7·u·max(1, g) to at least 0.17·u·g with the fourth
 root of the count. Each time the episodes have grown by a fifth: where an s_j has changed by more than 1.25, all are
-taken; otherwise, with more than 6 steps for each representative and action (2 where actions are those of a net), g becomes 0.8 times smaller, unless it is
-0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit. With as many as the limit, before
-whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the limit are left.
+taken; otherwise, with more than 6 steps for each representative and action (2 where actions are those of a net), g
+becomes 0.8 times smaller, unless it is 0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit.
+With as many as the limit, before whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the
+limit are left.
 After each change everything is learnt again from the first transition on. Whenever bandwidths are renewed, all
 transitions are counted again with the representatives there are: (x, a, r, y) for the nearest one, v, of x; it leads to
 all that are around z, z_j = y_j + k_j·(v_j - x_j), by the shares by which values are read there (`naive.deploying`).

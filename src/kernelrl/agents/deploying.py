@@ -8,8 +8,8 @@ the representatives of the first plan and, between these, as usual.
 In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
 displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
 action than y does, in the mean square over at most POOL transitions. If there are such coordinates and data are pooled,
-each representative has its own steps, those of the samples around it; other pairs then count without a limit. A user's own metric may not be linear; with one,
-steps lead to y.
+each representative has its own steps, those of the samples around it, and other pairs count without a limit. A user's
+own metric may not be linear; with one, steps lead to y.
 """
 
 from __future__ import annotations
