@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
+from kernelrl.agents.action_kernel import OTHERS
 from kernelrl.planning.incremental import STILL
 from naive import kernels, metrics
 from naive.between_actions import Between
@@ -149,7 +150,8 @@ class Pair:
         if measured and L is not None and A > 1:
             self.naive.between = Between(places, all_between=continuous)
         if related is not None:
-            self.related = Related.of(abs(places - places.T), related)
+            limit = OTHERS if continuous and local is not None else np.inf
+            self.related = Related.of(abs(places - places.T), related, limit)
             for one in self.naive.estimates if several else (self.naive, self.deployed):
                 one.kernel["related"] = self.related
         if merge is not None or related is not None or getattr(self.naive, "between", None) is not None:

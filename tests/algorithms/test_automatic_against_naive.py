@@ -35,9 +35,9 @@ CASES = {  # environment, range of rewards, number of episodes, options of the a
     "plane, given merge distance": (plane, (-1, 2), 40, {"representatives": 1.1}, {"scale"}),
     "unbounded": (space, (-1, 2), 40, {}, {"scale"}),
     "rooms": (rooms, (0, 1), 24, {}, {"scale"}),
-    "pushed": (pushed, (-1, 2), 50, {"action_bins": 7}, {"scale"}),
+    "pushed": (pushed, (-1, 2), 50, {"action_bins": 7}, {"scale", "finer"}),
     "pushed in two ways": (functools.partial(pushed, shape=(2, 1)), (-1, 2), 40, {"action_bins": (3, 4)}, {"scale"}),
-    "pushed, per step": (pushed, (-1, 2), 30, {"action_bins": 5, "stationary": False}, {"scale"}),
+    "pushed, per step": (pushed, (-1, 2), 30, {"action_bins": 5, "stationary": False}, {"scale", "finer"}),
 }
 
 

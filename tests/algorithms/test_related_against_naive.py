@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from kernelrl.agents.action_kernel import OTHERS
 from pairs import KERNELS, LIPSCHITZ, Pair, hyper_parameters, some_states
 from problems import logs, random_log, states_for
 
@@ -113,3 +114,17 @@ def test_narrow_weights_relate_nothing(greedy):
         pair.play(states, np.random.default_rng(0))
     for h in range(3):
         assert_allclose(one.agent.q_values(states, h), other.agent.q_values(states, h), rtol=1e-13)
+
+
+@both
+@pooled_or_not
+@pytest.mark.parametrize("reading", ["nearest", "blend"])
+@pytest.mark.parametrize("by", ["action", "state"])
+def test_samples_of_other_pairs_are_limited(by, reading, stationary, greedy):
+    """With local bandwidths and a net; the log is dense enough for the limit to be reached."""
+    local = 0.0213, 0.25, by
+    options = {"continuous": True, "related": 0.31, "local": local, "sigma": 0.713, "reading": reading}
+    pair = related_log(greedy, stationary=stationary, transitions=300, **options)
+    C = pair.agent.counts(pair.log.states(), step=0)
+    assert (abs(C - OTHERS - 0.0137) < 1e-9).any()  # pairs that were never tried have as much as others may give
+    assert (C > OTHERS + 1.0).any()

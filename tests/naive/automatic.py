@@ -7,9 +7,10 @@ Before an episode, once 100 steps have been seen,
 in a box of at most 1e5; wider ones are as wide as what was seen. States are divided by s. With u = √max(1, d/2) and the
 grain g, states merge within 0.42·u·g, and bandwidths fall from 0.7·u·max(1, g) to at least 0.17·u·g with the fourth
 root of the count. Each time the episodes have grown by a fifth: where an s_j has changed by more than 1.25, all are
-taken; otherwise, with more than 6 steps for each representative and action, g becomes 0.8 times smaller, unless it is
-0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit. With as many as the limit, before
-whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the limit are left.
+taken; otherwise, with more than 6 steps for each representative and action (2 where actions are those of a net), g
+becomes 0.8 times smaller, unless it is 0.25 or less, or 0.8^-d times as many representatives would be 0.8 of the limit.
+With as many as the limit, before whichever episode, g becomes 1.15 times larger, and again until at most 0.9 of the
+limit are left.
 After each change everything is learnt again from the first transition on. Whenever bandwidths are renewed, all
 transitions are counted again with the representatives there are: (x, a, r, y) for the nearest one, v, of x; it leads to
 all that are around z, z_j = y_j + k_j·(v_j - x_j), by the shares by which values are read there (`naive.deploying`).
@@ -17,7 +18,9 @@ Those that arrive later lead to the representative of y until then.
 
 The actions of a net (A, d_A) in [0, 1]^d_A are related by exp(-ρ²/(2·σ_A²)). σ_A is 0.06 at first and, whenever the
 settings are looked at, 0.06·median/σ_0 of the bandwidths of visited pairs, at least 0.01. Then A/(mean sum of weights)
-takes the place of A in the number of steps for each pair.
+takes the place of A in the number of steps for each pair. All samples that are not of the pair itself count as at most
+20 of them, unless rewards depend on the step, and for the policy to deploy unless representatives have their own steps.
+The bonus has 0.02/√C in place of 0.05/√C.
 
 Where data are pooled, no metric is given and rewards depend on the step (`kernelrl.agents.dependence`), each step has
 its own; where the motion does, states have the step, divided by max(1, 0.03·H), as another coordinate.
@@ -86,6 +89,7 @@ class NaiveAutomatic:
         self.log: list[tuple] = []
         self.s: np.ndarray | None = None
         self.grain, self.due, self.episodes = 1.0, 0, 0
+        self.refine, self.root = (6, 0.05) if net is None else (2, 0.02)
         self.rebuilt: list[str] = []
         self.depends = "nothing"
 
@@ -176,7 +180,7 @@ class NaiveAutomatic:
                 self.depends = moved = found
         if moved:
             self._learn_again(moved)
-        elif self.merge is None and len(self.log) > 6 * number * self._number_of_actions():
+        elif self.merge is None and len(self.log) > self.refine * number * self._number_of_actions():
             if self.grain > 0.25 and number / 0.8**d < 0.8 * self.limit:
                 self.grain *= 0.8
                 self._learn_again("finer")
@@ -195,7 +199,7 @@ class NaiveAutomatic:
         if self.net is None:
             return None
         rho = np.sqrt(((self.net[:, None] - self.net) ** 2).sum(axis=2))
-        return Related.of(rho, self.action_sigma)
+        return Related.of(rho, self.action_sigma, np.inf if self.depends == "rewards" else 20.0)
 
     def _number_of_actions(self) -> float:
         """A, or that of related actions with the σ_A before this look."""
@@ -250,7 +254,7 @@ class NaiveAutomatic:
         rho, length = (lp(2, s), 1.0) if self.rho is None else (self.rho, self.s[0])
         start, least = 0.7 * u * max(1.0, g) * length, 0.17 * u * g * length
         self.distance = 0.42 * u * g * length if self.merge is None else self.merge
-        kernel, bonus = self.kernel, SimplifiedBonus(H, 0.05, 0.01, 1.0)
+        kernel, bonus = self.kernel, SimplifiedBonus(H, self.root, 0.01, 1.0)
         shared = (H, A, start, 0.01, kernel, rho)
         self.to_deploy = (H, A, self.distance, rho, kernel, 0.01, (start, min(least, start), 0.25))
         if self.greedy:

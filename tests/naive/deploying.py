@@ -12,7 +12,8 @@ is above 0, the nearest count alone. If both x_i is farther than the merge dista
 representatives, y_i takes the place of z_i. At a state without representatives around it Q is that of the nearest one.
 
 Where actions are related, samples of all actions take part. `places` (A, k) are the actions as coordinates: how near a
-sample is, is measured in these and in states, and each counts K_A times as much.
+sample is, is measured in these and in states, and each counts K_A times as much. Where each representative has its own
+steps, the samples of other pairs count without a limit.
 
 The mean is taken at the representatives of the first plan, where the others are read between their own.
 """
@@ -36,6 +37,9 @@ class NaiveLanded:
         places=None,
     ):  # fmt: skip
         self.H, self.A, self.nothing, self.stationary, self.by_step = H, A, nothing, stationary, by_step
+        self.own = stationary and keeps[:d].any()
+        if related is not None and self.own:
+            related = related._replace(most=np.inf)
         self.reps = NaiveRepresentatives(merge, rho)
         for i in order:
             self.reps.visit(log[i][0])
@@ -52,7 +56,6 @@ class NaiveLanded:
         U = len(self.reps.states)
         sigma = Sigma(lambda states: self.local.at(states, self.pools, U), lambda s, x: self.local.left_out(s, x, U))
         self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho, "related": related}
-        self.own = stationary and keeps[:d].any()
         if self.own:
             there, alive = np.array(self.reps.states), ~self.pool.terminated
             sigma_there = self.local.at(there, self.pools, U)

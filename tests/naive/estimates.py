@@ -89,21 +89,29 @@ class Related(NamedTuple):
 
     K: np.ndarray  # (A, A) K_A = g(ρ_A/σ_A); weights below 1e-12 are 0
     rho: np.ndarray  # (A, A) ρ_A
+    most: float = np.inf  # what all samples that are not of the pair itself count at most
 
     @classmethod
-    def of(cls, rho: np.ndarray, sigma: float) -> Related:
+    def of(cls, rho: np.ndarray, sigma: float, most: float = np.inf) -> Related:
         K = np.exp(-0.5 * (rho / sigma) ** 2)
-        return cls(np.where(K < 1e-12, 0.0, K), rho)
+        return cls(np.where(K < 1e-12, 0.0, K), rho, most)
 
 
 def pair_weights(states, A: int, pool: Pool, sigma, g, rho, related: Related | None = None) -> np.ndarray:
-    """w_s(x, a) = g(ρ_X(x, x_s)/σ(x, a))·K_A(a_s, a), (n, m, A); K_A is the identity if actions are not related."""
+    """w_s(x, a) = g(ρ_X(x, x_s)/σ(x, a))·K_A(a_s, a), (n, m, A); K_A is the identity if actions are not related.
+
+    If Σ w_s over all samples with another state or action is more than `most`, each of them weighs most/Σ times that.
+    """
     if related is None:
         return weights(states, pool, sigma, g, rho)[:, :, None] * tried(A, pool)
     w = []
     for a in range(A):  # as if all samples were of this action, which has a bandwidth of its own
         w.append(weights(states, pool._replace(a=np.full(len(pool.a), a)), sigma, g, rho) * related.K[pool.a, a])
-    return np.stack(w, axis=2)
+    w = np.stack(w, axis=2)
+    own = (distances(states, pool.x, rho) == 0.0)[:, :, None] & (tried(A, pool) > 0.0)
+    others = np.where(own, 0.0, w).sum(axis=1, keepdims=True)
+    factor = np.minimum(1.0, related.most / np.maximum(others, 1e-9))
+    return np.where(own, w, factor * w)
 
 
 def counts(states, A: int, pool: Pool, sigma, beta: float, g, rho, related=None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
     σ(u, a) = max(σ_min, σ_0·(1 + C_0(u, a))^-exponent),   C_0(u, a) = Σ_s g(ρ(u, x_s)/σ_0) over ρ ≤ 3σ_0 and a_s = a
 
-Where actions are related, C_0(u, a) = Σ_s g(ρ(u, x_s)/σ_0)·K_A(a_s, a) over all actions.
+Where actions are related, C_0(u, a) = Σ_s g(ρ(u, x_s)/σ_0)·K_A(a_s, a) over all actions, without a limit on others.
 
 C_0 is the mean over the steps, if each has its own data. With by="state" it is the smallest of all actions. σ(u, a) is
 looked at before the first episode and whenever the number of episodes has grown by a fifth, rounded down;
@@ -38,9 +38,10 @@ class NaiveLocal:
     def from_data(self, states, pools) -> np.ndarray:
         """σ(x, a) from the samples of all steps, (n, A)."""
         C = np.zeros((len(states), self.A))
+        related = None if self.related is None else self.related._replace(most=np.inf)
         for pool in pools:
             start = Sigma(lambda x: np.full((len(x), self.A), self.start))
-            C += pair_weights(states, self.A, pool, start, self.g, self.rho, self.related).sum(axis=1) / len(pools)
+            C += pair_weights(states, self.A, pool, start, self.g, self.rho, related).sum(axis=1) / len(pools)
         if self.by == "state":
             C = np.repeat(C.min(axis=1, keepdims=True), self.A, axis=1)
         return np.maximum(self.minimum, self.start * (1.0 + C) ** -self.exponent)

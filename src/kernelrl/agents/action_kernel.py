@@ -13,6 +13,10 @@ and then follows the median σ(u, a) of the pairs with data in the last plan: ST
 renewed whenever the settings are looked at. With a bandwidth that is given, σ_A is GIVEN. Discrete actions are related
 only if `action_metric` is given, as a metric of their numbers 0 … A-1, whose largest distance is then 1 for "auto".
 
+Where bandwidths are local and actions are those of a net, the samples of all other pairs together count for a pair at
+most as OTHERS of its own (`kernelrl.stores.merged`): what was seen at the pair itself has no bias, so it prevails as
+soon as there is enough of it. It does not where rewards depend on the step.
+
 With a bonus that has a guarantee, "auto" relates no actions. The joint bonus holds for a given σ_A, too, with Lipschitz
 constants in ρ_X + ρ_A: weights are at most 1, they change with x no faster than without K_A, and the bias is at most
 L_h·Σw(ρ_X + ρ_A)/C.
@@ -35,10 +39,11 @@ from kernelrl.geometry.representatives import KNOWN
 from kernelrl.jit.rows import padded
 from kernelrl.stores.log import Log, steps_in
 
-__all__ = ["START", "ActionKernel", "narrowed"]
+__all__ = ["OTHERS", "START", "ActionKernel", "narrowed"]
 
 Floats = npt.NDArray[np.float64]
 START, LEAST, GIVEN = 0.06, 0.01, 0.05
+OTHERS = 20.0
 NOTHING = 1e-12  # weights below it are 0
 
 
@@ -81,6 +86,10 @@ class ActionKernel:
         """Whether actions are related."""
         given = spaces.net is not None or not (self.metric is None or is_auto(self.metric))
         return given and self.is_product and self.bandwidth is not None and spaces.actions > 1
+
+    def limits_others(self, spaces: Spaces, local: bool) -> bool:
+        """Whether the samples of other pairs count only so much; `local`: whether bandwidths are."""
+        return local and spaces.net is not None and self.relates(spaces)
 
     def distances(self, spaces: Spaces) -> Floats:
         """(A, A) ρ_A."""

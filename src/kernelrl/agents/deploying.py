@@ -8,12 +8,13 @@ the representatives of the first plan and, between these, as usual.
 In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
 displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
 action than y does, in the mean square over at most POOL transitions. If there are such coordinates and data are pooled,
-each representative has its own steps, those of the samples around it. A user's own metric may not be linear; with one,
-steps lead to y.
+each representative has its own steps, those of the samples around it, and other pairs count without a limit. A user's
+own metric may not be linear; with one, steps lead to y.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -60,7 +61,8 @@ def deployed_plan(
     given.
     """
     n, d = int(log.number[LOGGED]), log.states.shape[2]
-    settings = settings._replace(own_steps=bool(settings.stationary and keeps[:d].any()))
+    if settings.stationary and keeps[:d].any():
+        settings = settings._replace(own_steps=True, others=math.inf)
     mean: Planned | None = None
     with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
         for number in range(PLANS):

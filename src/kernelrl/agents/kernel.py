@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.action_kernel import ActionKernel, narrowed
+from kernelrl.agents.action_kernel import OTHERS, ActionKernel, narrowed
 from kernelrl.agents.action_net import check_bins
 from kernelrl.agents.advice import Advice, warn_of_axes
 from kernelrl.agents.automatic import RANDOM_STEPS, Automatic, Smoothing, next_renewal
@@ -59,6 +59,8 @@ __all__ = ["KernelAgent"]
 
 MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
 READING = ("nearest", "blend")
+AUTOMATIC = Simplified(root=0.05, count=0.01)
+WITH_LIMIT = Simplified(root=0.02, count=0.01)  # where other pairs count only so much, so that counts are smaller
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
@@ -101,7 +103,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self.max_representatives = max_representatives
         self.reading = one_of("reading", reading, ("auto", *READING))
         resolve_kernel(kernel)
-        self.bonus_in_use: Bonus = Simplified(root=0.05, count=0.01) if is_auto(bonus) else bonus_object(bonus)
+        self.bonus_in_use: Bonus = AUTOMATIC if is_auto(bonus) else bonus_object(bonus)
         self._actions.check(self.bonus_in_use)
         self._check_combination()
         kind = EverySample if self.representatives is None else AtRepresentatives
@@ -234,10 +236,15 @@ class KernelAgent(CertifiedAgent, abstract=True):
             reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
             by_state=smoothing.by_state, promises=bonus.promises,
             tolerance=self.plan_tolerance if bonus.changes_slowly(self.bonus_scale) else 0.0,
+            others=OTHERS if self._limits_others(spaces) and not smoothing.by_step else np.inf,
             action_weights=self._actions.weights(spaces, self._chosen_for_actions(), bonus.needs_moments),
             between=Apart() if L is None else self._actions.between(spaces), kernel=form, bonus=made,
             units=self.rewards.units, space=space,
         )  # fmt: skip
+
+    def _limits_others(self, spaces: Spaces) -> bool:
+        """Whether the samples of other pairs count only so much for a pair, unless rewards depend on the step."""
+        return self._actions.limits_others(spaces, self.smoothing(spaces.low.size).local)
 
     def _chosen_for_actions(self) -> float | None:
         """σ_A as the agent chose it; None where the bandwidth is given."""
@@ -262,6 +269,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if isinstance(self._keeping, EverySample) and (between or self._actions.relates(spaces)):
             # Representatives that merge equal states only have the same values.
             self._keeping = AtRepresentatives(self.merged_plan, self.bonus_in_use.needs_moments)
+        if is_auto(self.bonus):
+            self.bonus_in_use = WITH_LIMIT if self._limits_others(spaces) else AUTOMATIC
         metric = self.smoothing(low.size).metric
         check_space(metric, metric.space(low, high), low.size)
         metric.check(low, high)

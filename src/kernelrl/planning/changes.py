@@ -20,6 +20,7 @@ the bits of the groups that must be when V(y) has changed: those that read a row
 With a bonus that has a guarantee, or of a user's own, τ is 0, and each plan is a full one.
 """
 
+import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -88,10 +89,11 @@ def grow_changes(changes, U):
 def may_skip(settings, store):
     """Whether a plan may begin from the one before.
 
-    Not with several bandwidths, or where sums over all data are added to every row; these are planned in full.
+    Not with several bandwidths, where sums over all data are added to every row, or where other pairs count only so
+    much, since C then does not tell of all new samples; these are planned in full.
     """
     simple = lists_each(store.reps) == 1 and not settings.own_steps and not settings.by_step
-    return simple and settings.tolerance > 0.0
+    return simple and settings.others == math.inf and settings.tolerance > 0.0
 
 
 @inner

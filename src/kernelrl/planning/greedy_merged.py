@@ -7,7 +7,7 @@ With the estimates of `kernelrl.stores.merged`, at each visited state with repre
 
 and, with interpolation, V_h(·) ← min(V_h(·), max_a Q̃_h(u, a) + L_h·ρ(·, u)) at all representatives.
 
-(W'_h in place of W_h where actions are related.)
+(W'_h in place of W_h where actions are related; where other pairs count only so much, see `kernelrl.stores.merged`.)
 
 W_h(v, a) = s(v, a) + Σ_y n(v, a, y)·V_{h+1}(y) is kept up to date: a new sample adds its reward and V_{h+1}(y) to its
 pair, and when V_{h+1}(y) falls, so does W_h of the pairs that led to y. So one step costs one sum over the neighbours
@@ -57,6 +57,9 @@ from kernelrl.stores.merged import (
     estimates_elsewhere,
     is_local,
     join,
+    limit_counts,
+    limit_targets,
+    limits,
     note_start,
     reading_bias,
     relates,
@@ -82,6 +85,7 @@ class GreedyMerged(NamedTuple):
     related: Annotated[np.ndarray, Field("U? Columns", scratch=True)]  # W'_h, where actions are related
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
     row: Annotated[np.ndarray, Field("Columns", scratch=True)]
+    share: Annotated[np.ndarray, Field("Columns", scratch=True)]  # φ, where other pairs are limited
 
 
 def new_greedy_merged(settings, merged):
@@ -92,6 +96,7 @@ def new_greedy_merged(settings, merged):
         np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros(merged.C.shape[1:]),
         np.zeros((2, U if settings.by_step else 0, columns)),
         np.zeros((U if len(settings.action_weights) else 0, columns)), np.zeros(columns), np.zeros(columns),
+        np.zeros(columns),
     )  # fmt: skip
 
 
@@ -163,6 +168,8 @@ def row_counts(values, settings, merged, p, u):
         for a in range(settings.actions):
             C = settings.beta + values.T[e, a] if is_local(merged) else merged.C[p, e, a]
             merged.sums[SUM_C, j, a] = C
+    if limits(settings):
+        limit_counts(settings, merged.N[p, u], merged.sums[SUM_C, 0], values.share)
 
 
 @inner
@@ -198,6 +205,8 @@ def representative_targets(values, settings, merged, u, h, q):
             smooth_related_row(values, settings, merged, h, e)
         else:
             smooth_row(merged.reps.weights, e, values.W[h], values.T)
+    if limits(settings):
+        limit_targets(settings, values.W[h, u], values.share, values.T[u])
     if settings.by_step:
         add_rewards(settings, merged, h, u, C[0], values.rewards, values.T)
     for a in range(q.size):

@@ -8,6 +8,8 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
     V_h(x)    = max_a Q_h(x, a), clipped                                   of all actions (`planning/between_actions`)
 
+(and where other pairs count only so much, T_h and C are the smaller ones of `kernelrl.stores.merged`.)
+
 With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
 
 Where transitions belong to the estimates themselves (`own_steps`, see `kernelrl.stores.landing`), V is looked up after
@@ -87,6 +89,9 @@ from kernelrl.stores.merged import (
     estimates_elsewhere,
     has_doubled_at,
     is_local,
+    limit_counts,
+    limit_targets,
+    limits,
     recount_row,
     relates,
     smooth_over_actions,
@@ -116,6 +121,7 @@ class Smoothed(NamedTuple):
     T: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]
     each: Annotated[np.ndarray, Field("U*Layers Columns", scratch=True)]  # Q̃ with each of several bandwidths
     rewards: Annotated[np.ndarray, Field("2 U? Columns", scratch=True)]  # sums, where rewards depend on the step
+    share: Annotated[np.ndarray, Field("U? Columns", scratch=True)]  # φ, where other pairs are limited
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
     rows: Annotated[np.ndarray, Field("U*Layers", np.uint32, scratch=True)]  # estimates to compute again
     which: Annotated[np.ndarray, Field("U*Layers", np.uint32, scratch=True)]  # their groups
@@ -129,7 +135,8 @@ def new_smoothed(settings, merged):
         empty_groups(merged), new_changes(settings, pools, U, columns), np.zeros(4, np.int64),
         np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
         np.zeros((estimates, columns)), np.zeros((estimates, columns)),
-        np.zeros((2, U if settings.by_step else 0, columns)), np.zeros(columns),
+        np.zeros((2, U if settings.by_step else 0, columns)),
+        np.zeros((U if settings.others < math.inf else 0, columns)), np.zeros(columns),
         np.zeros(estimates, np.uint32), np.zeros(estimates, np.uint32),
     )  # fmt: skip
 
@@ -175,6 +182,7 @@ def grow_smoothed(plan, settings, merged):
         rows=lengthen(plan.rows, estimates, 0),
         which=lengthen(plan.which, estimates, 0),
         rewards=lengthen(plan.rewards, U, 1) if settings.by_step else plan.rewards,
+        share=lengthen(plan.share, U, 0) if settings.others < math.inf else plan.share,
     )
     return plan, merged
 
@@ -266,11 +274,17 @@ def smooth_stale(plan, store, h):
 def smoothed_targets(plan, settings, store, side, h):
     p, places, U, M = pool(settings, h), plan.T.size, plan.clock[PLANNED], lists_each(store.reps)
     if h == settings.horizon - 1 or not settings.stationary:
+        if limits(settings):
+            for u in range(U):
+                limit_counts(settings, store.N[p, u], store.C[p, u], plan.share[u])
         invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * M * plan.T.shape[1])
     begin_step(plan, settings, store, h, plan.clock[KEPT] != 0)
     find_sums(plan, settings, store, h)
     rows = plan.rows[: smooth_stale(plan, store, h)]
     plan.clock[STALE] = rows.size
+    if limits(settings):
+        for u in range(U):
+            limit_targets(settings, plan.changes.raw[h, u], plan.share[u], plan.T[u])
     if h + 1 < settings.horizon and settings.own_steps:
         for y in range(U):
             pass_back(store.transitions, p, y, plan.V[h + 1, y], plan.T.reshape(places))

@@ -33,6 +33,12 @@ Where actions are related (`kernelrl.agents.action_kernel`), data are smoothed o
 and moments are over pairs: Σwρ = Σ w·ρ(u,v)·n' + Σ w·Σ_b n·K_A·ρ_A, Σw² = Σ w²·Σ_b n·K_A². Sums over actions are kept
 in `S`, one kind for each of K_A, K_A·ρ_A and K_A².
 
+Where `others`, m, is finite, the samples of all other pairs together count for a pair at most as m of its own:
+
+    O(u, a) = Σ_v w(u,a,v)·n'(v,a) - n(u,a),   φ = min(1, m/O),   C = β + n + φ·O,   T_h = W_h + φ·(Σ_v w·W'_h - W_h)
+
+with n and W_h of the pair itself. A state that is no representative has n = W_h = 0. Bandwidths do not follow this.
+
 `columns` is the number of actions rounded up to whole vectors.
 """
 
@@ -106,6 +112,9 @@ __all__ = [
     "has_doubled_at",
     "is_local",
     "join",
+    "limit_counts",
+    "limit_targets",
+    "limits",
     "new_counts",
     "new_merged",
     "note_start",
@@ -608,6 +617,30 @@ def recount_row(settings, merged, p, u):
 
 
 @inner
+def limits(settings):
+    """Whether the samples of other pairs count only so much."""
+    return settings.others < math.inf
+
+
+@inner
+def limit_counts(settings, N, C, share):
+    """Lower C (columns,) of a representative with raw counts N (columns,) to β + n + φ·O; write φ into `share`."""
+    for c in range(settings.actions):
+        others, share[c] = C[c] - settings.beta - N[c], 1.0
+        if others > settings.others:
+            share[c] = settings.others / others
+            C[c] = settings.beta + N[c] + settings.others
+
+
+@inner
+def limit_targets(settings, W, share, T):
+    """T = W + φ·(T - W) for a representative; all are (columns,), and φ is `share`."""
+    for c in range(settings.actions):
+        if share[c] < 1.0:
+            T[c] = W[c] + share[c] * (T[c] - W[c])
+
+
+@inner
 def own_scales(settings, merged, x, U, out):
     """Write 1/σ(x, ·)² into `out` (columns,), from the first `U` representatives."""
     reps, pools = merged.reps, merged.N.shape[0]
@@ -686,6 +719,12 @@ def local_estimates(settings, merged, h, x, W, U):
                 w = local_weight(settings, square * scales[a])
                 sums[SUM_C, 0, a] += w * N[v, a]
                 sums[SUM_T, 0, a] += w * W[v, a]
+    if limits(settings):
+        for a in range(settings.actions):
+            others = sums[SUM_C, 0, a] - settings.beta
+            if others > settings.others:
+                sums[SUM_T, 0, a] *= settings.others / others
+                sums[SUM_C, 0, a] = settings.beta + settings.others
     if settings.by_step:
         add_rewards_elsewhere(settings, merged, h, x, U, scales)
     for a in range(settings.actions):

@@ -9,6 +9,7 @@ and each next state has a value for every step. Arrays that belong to points hav
 case and one row otherwise: `pool` and `row` give the indices.
 """
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,7 @@ class Settings(NamedTuple):
     by_state: bool  # one bandwidth for all actions
     promises: bool  # with this bonus values are upper bounds with high probability
     tolerance: float  # how far values may be from those of a full plan, see `kernelrl.planning.changes`
+    others: float  # what the samples of all other pairs together count for a pair at most; infinite: no limit
     action_weights: np.ndarray  # (kinds, A, columns) K_A, and what moments need; no kinds where actions are unrelated
     between: Any  # how bounds of actions bound others, see `kernelrl.planning.between_actions`
     kernel: Any  # see `kernelrl.geometry.kernels`
@@ -88,9 +90,10 @@ class Settings(NamedTuple):
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the type that compiled functions take.
 
-        By default actions are unrelated and every plan is a full one.
+        By default actions are unrelated, other pairs count without limit, and every plan is a full one.
         """
-        given = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), "tolerance": 0.0, **given}
+        usual = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), "tolerance": 0.0, "others": math.inf}
+        given = {**usual, **given}
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
             **{
