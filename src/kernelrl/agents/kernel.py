@@ -46,7 +46,7 @@ from kernelrl.geometry.representatives import CUT
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
-from kernelrl.planning.replan import REPLAN, replan_code
+from kernelrl.planning.replan import EACH_EPISODE, REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.landing import relanded, with_representatives
@@ -314,6 +314,38 @@ class KernelAgent(CertifiedAgent, abstract=True):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
         return count
+
+    def needs_step(self) -> bool:
+        """Whether data are kept per step, or rewards or the motion have been seen to depend on it."""
+        settings = self.model.settings
+        return not self.stationary or settings.by_step or settings.step_scale > 0.0
+
+    def before_rows(self) -> None:
+        """No plans; where the raw transitions are kept, rows are only logged, since all are counted again later."""
+        settings = self.model.settings
+        ready = settings.ready and self._automatic is None
+        self.model = self.model._replace(settings=settings._replace(ready=ready, replan=EACH_EPISODE))
+
+    def between_rows(self) -> None:
+        """Count samples that wait for a plan, since they take memory."""
+        self._keeping.settle(self.model)
+
+    def after_rows(self) -> None:
+        """Look at automatic settings, or renew local bandwidths, and plan."""
+        self.model = self.model._replace(settings=self._settings_now())
+        automatic = self._automatic
+        if automatic is not None:
+            if automatic.scale is not None:
+                self._represent_again(automatic)
+                self._land_again(automatic)
+            automatic.due = min(automatic.due, self.episodes)
+            self._look_again(automatic)
+        elif isinstance(self.bandwidth, Local):
+            self._renewal = self.episodes
+            self._renew_local()
+        self.model = with_room(self.model)
+        super().after_rows()
+        self._keeping.advise(self.model, self._advice, self.smoothing(self.spaces.low.size))
 
     def _renew_local(self) -> int:
         """Renew local bandwidths if that is due; return in how many episodes it is due again."""
