@@ -28,7 +28,7 @@ from kernelrl.episodes.on_net import on_net
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["fit"]
+__all__ = ["fit", "next_size"]
 
 BLOCK_SECONDS = 0.1  # how long compiled code runs before Python handles Ctrl-C and the progress bar
 Floats = npt.NDArray[np.float64]
@@ -194,7 +194,7 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How many episodes to run next, for about BLOCK_SECONDS, when `size` of them took `seconds`."""
+    """How many episodes, or rows, to take next, for about BLOCK_SECONDS, when `size` of them took `seconds`."""
     return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))
 
 

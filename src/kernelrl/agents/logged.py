@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelrl.agents.checks import as_environment
+from kernelrl.agents.fitting import next_size
 from kernelrl.agents.rows import Rows, rows_of
 from kernelrl.agents.tables import read_table
 from kernelrl.console import Interrupts, Progress
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["learn_from"]
 
-BLOCK_SECONDS = 0.1  # how long compiled code runs before Python handles Ctrl-C and the progress bar
-MOST = 20_000  # rows at a time: samples that wait to be counted take memory
+BETWEEN = 10_000  # rows from one call of `between_rows` to the next: samples that wait to be counted take memory
 
 
 def learn_from(
@@ -97,8 +97,8 @@ def take_in(agent: Agent, rows: Rows, progress: bool | None) -> int:
                 agent.model = verbs.grow(agent.model)
             before, first = time.perf_counter(), done
             done = int(run(agent.handle(), *arrays, first, min(n, first + size)))
-            agent.between_rows()
-            seconds = max(time.perf_counter() - before, 1e-9)
-            size = max(1, min(MOST, 4 * size, int(max(1, done - first) * BLOCK_SECONDS / seconds)))
+            if done // BETWEEN > first // BETWEEN:
+                agent.between_rows()
+            size = min(BETWEEN, next_size(max(1, done - first), time.perf_counter() - before))
             bar.update(done)
     return done

@@ -16,6 +16,7 @@ from kernelrl.experiments.learning import Job, compile_key, record, snapshot_mar
 from kernelrl.experiments.objects import build_any, build_environment, configuration, optimal_values
 from kernelrl.experiments.problems import Problem, problems_of
 from kernelrl.experiments.store import EXPERIMENT, HISTORY, RUN, Run, Store, StoreError, is_free, make_folder, safe_name
+from kernelrl.experiments.transitions import TRANSITIONS
 
 __all__ = ["Plan", "Result", "extend", "plan_jobs"]
 
@@ -160,6 +161,8 @@ def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
         ]
     if old.get("monitor", False) != configured["monitor"]:
         changes.append(f"monitor was {old.get('monitor', False)} and is {configured['monitor']}")
+    if old.get("transitions", False) != configured.get("transitions", False):
+        changes.append(f"transitions was {old.get('transitions', False)} and is {not old.get('transitions', False)}")
     if changes:
         on = f' on "{begun.problem}"' if begun.several else ""
         raise ExperimentError(
@@ -187,6 +190,8 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
                     begin(begun, record(job, plan.configurations[problem, entry.label], 0, 0.0, False))
                 if not begun.finished:
                     begun.history()
+                    if entry.transitions and begun.has_checkpoint:
+                        begun.transitions()
                     jobs.append(job)
             except StoreError as error:
                 result.failed[job.key] = f"{error}; remove {begun.path} to begin this run again"
@@ -198,12 +203,13 @@ def plan_jobs(store: Store, experiment: Experiment, plan: Plan, checkpoint_secon
 def begin(run: Run, content: dict[str, Any]) -> None:
     """Reset the folder of a run without a checkpoint to its state before the first episode."""
     make_folder(run.path)
-    for left in (run.path / HISTORY, *run.path.glob("agent-*.krl")):
+    for left in (run.path / HISTORY, run.path / TRANSITIONS, *run.path.glob("agent-*.krl")):
         left.unlink(missing_ok=True)
     write_json(run.path / RUN, content)
 
 
 def agent_table(entry: Any) -> dict[str, Any]:
     """An agent's entry as JSON."""
-    table = {"label": entry.label, "agent": entry.agent, "monitor": entry.monitor, **entry.others}
+    named = {"label": entry.label, "agent": entry.agent, "monitor": entry.monitor, "transitions": entry.transitions}
+    table = {**named, **entry.others}
     return table if entry.preset is None else {**table, "preset": entry.preset}

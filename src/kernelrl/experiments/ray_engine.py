@@ -26,6 +26,7 @@ from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
 from kernelrl.experiments.engine import Event, Task
 from kernelrl.experiments.learning import Job, learn, warm
 from kernelrl.experiments.store import AGENT, HISTORY, RUN
+from kernelrl.experiments.transitions import TRANSITIONS
 
 __all__ = ["RayEngine"]
 
@@ -89,7 +90,8 @@ class RayEngine:
         files = {}
         if not task.warm:
             folder = Path(task.job.path)
-            files = {name: (folder / name).read_bytes() for name in (HISTORY, AGENT, RUN) if (folder / name).exists()}
+            names = [name for name in (HISTORY, TRANSITIONS, AGENT, RUN) if (folder / name).exists()]
+            files = {name: (folder / name).read_bytes() for name in names}
         remote = self._remote
         if task in self._nodes:
             remote = remote.options(scheduling_strategy=NodeAffinitySchedulingStrategy(self._nodes[task], soft=True))

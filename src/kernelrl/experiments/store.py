@@ -3,6 +3,7 @@
     DIR/experiment.json                       the experiment, its sweeps expanded
     DIR/runs/LABEL/seed-S/history.parquet     one row per episode: episode, return, steps, seconds, value;
                                               for monitored runs also below, shortfall
+    DIR/runs/LABEL/seed-S/transitions.parquet with `transitions = true`: one row per step (see `transitions`)
     DIR/runs/LABEL/seed-S/run.json            configuration, versions, machine
     DIR/runs/LABEL/seed-S/agent.krl           the latest checkpoint
     DIR/runs/LABEL/seed-S/agent-EPISODE.krl   the agent after that many episodes, for the first seed
@@ -124,6 +125,12 @@ class Run:
     def history(self) -> polars.DataFrame:
         """Episode, return, steps, seconds and value of every stored episode; below and shortfall if monitored."""
         return read_history(self.path / HISTORY, self.episodes)
+
+    def transitions(self) -> polars.DataFrame:
+        """Every stored transition of an agent with `transitions = true`, a table for `Agent.learn_from`."""
+        from kernelrl.experiments.transitions import TRANSITIONS, read_transitions
+
+        return read_transitions(self.path / TRANSITIONS, self.history())
 
     def size(self) -> int:
         """How many bytes the data of the last checkpoint's agent take in memory."""
