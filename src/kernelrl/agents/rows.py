@@ -13,6 +13,7 @@ A bad row is an error that names its number and the column.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ __all__ = ["Rows", "rows_of"]
 
 Floats = npt.NDArray[np.float64]
 NOT_USED = ("episode", "truncated")
+KNOWN = re.compile(r"(state|next_state|action)(_\d+)?|reward|terminated|step|episode|truncated")
 WORDS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}  # texts that are flags
 
 
@@ -72,7 +74,9 @@ class Group(NamedTuple):
         """Raise an error for the first row in which not all of `good` (n, k) hold; `wanted(j)` must be a clause."""
         if not good.all():
             i, j = np.argwhere(~good)[0]
-            raise bad_value(int(i), self.names[j], f"{self.values[i, j]!s}", wanted(int(j)))
+            value = float(self.values[i, j])
+            said = str(int(value)) if value.is_integer() and abs(value) < 1e15 else str(value)
+            raise bad_value(int(i), self.names[j], said, wanted(int(j)))
 
 
 class Reading:
@@ -121,7 +125,7 @@ class Reading:
 
     def missing(self, wanted: str, name: str, k: int) -> ValueError:
         """The error for a column that is not there."""
-        close = difflib.get_close_matches(wanted, self.left, 1)
+        close = difflib.get_close_matches(wanted, [other for other in self.left if not KNOWN.fullmatch(other)], 1)
         guess = f' (did you mean "{close[0]}"? rename it)' if close else ""
         why = {
             "terminated": "; False in every row if no episode ends before its time limit",

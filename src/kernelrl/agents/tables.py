@@ -115,6 +115,8 @@ def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
             missing = value is None or type(value).__name__ in ("NAType", "NaTType")
             said = "missing" if missing else f"{value!r:.60}"
             raise bad_value(i * len(column) // flat.size, name, said, "it must be a number")
+        if isinstance(value, int) and abs(value) >= 2**63:
+            raise bad_value(i * len(column) // flat.size, name, f"a whole number of {value.bit_length()} bits", "give numbers of usual size")
     return np.array(flat.tolist(), None if len(flat) else np.float64).reshape(column.shape)
 
 
