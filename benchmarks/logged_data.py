@@ -14,9 +14,8 @@ import subprocess
 import sys
 import time
 
-from _common import environment, report, resident_megabytes
-
 import kernelrl as krl
+from _common import environment, report, resident_megabytes
 from kernelrl.agents.rows import rows_of
 from kernelrl.agents.tables import read_table
 
@@ -69,8 +68,9 @@ def measure(name, rows):
     part = table.head(min(PART, rows))
     each = cpu(one_by_one, make(), part) / len(part)
     return {
-        "agent": name, "rows": len(table), "seconds": seconds, "checks": checks, "µs per row": 1e6 * seconds / len(table),
-        "by observe": 1e6 * each, "ratio": each * len(table) / seconds, "MB": memory,
+        "agent": name, "rows": len(table), "seconds": seconds, "checks": checks,
+        "µs per row": 1e6 * seconds / len(table), "by observe": 1e6 * each, "ratio": each * len(table) / seconds,
+        "MB": memory,
     }  # fmt: skip
 
 

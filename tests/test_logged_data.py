@@ -320,5 +320,5 @@ def test_no_rows():
     assert agent.learn_from(rows().head(0), env=make_env(), seed=SEED) == 0
     agent.fit(make_env(), 2, progress=False)
     line = gym.wrappers.TimeLimit(Line(ends=True), 5)
-    assert krl.KernelUCBVI().learn_from({**dict.fromkeys(("state", "action", "reward", "next_state"), []),
-                                         "terminated": []}, env=line) == 0  # fmt: skip
+    nothing = {name: [] for name in ("state", "action", "reward", "next_state", "terminated")}
+    assert krl.KernelUCBVI().learn_from(nothing, env=line) == 0

@@ -89,7 +89,9 @@ def test_in_parts_it_is_the_same():
     assert parts[1].equals(empty_frame(agent.spaces))
 
 
-@pytest.mark.parametrize("env", [Line(ends=True, first=2), Chain(first=3), Chain(box=True)], ids=["ends", "numbers", "box"])
+@pytest.mark.parametrize(
+    "env", [Line(ends=True, first=2), Chain(first=3), Chain(box=True)], ids=["ends", "numbers", "box"]
+)
 def test_other_spaces_and_ends(env):
     noting = Noting(gym.wrappers.TimeLimit(env, 7))
     new = krl.UCBVI if isinstance(env.observation_space, gym.spaces.Discrete) else lambda: krl.UCBVI(bins=4)

@@ -114,8 +114,8 @@ class CertifiedAgent(Agent, abstract=True):
         """Raise ValueError if the bonus is valid for a number of episodes: rows of a table are no episodes."""
         if self.bonus_in_use.episodes is not None:
             raise ValueError(
-                f"table: the bonus {self.bonus} holds for {self.bonus_in_use.episodes} episodes, and rows of a table come "
-                "without episodes; make the agent with episodes=None in the bonus, which holds for any number of samples"
+                f"table: the bonus {self.bonus} holds for {self.bonus_in_use.episodes} episodes, and rows of a table "
+                "come without episodes; make the agent with episodes=None in the bonus, which holds for any number"
             )
 
     def check_gap(self, until_gap: Any) -> None:

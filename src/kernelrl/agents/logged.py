@@ -6,8 +6,8 @@
     look      at automatic settings and local bandwidths, once
     plan      once
 
-Rows are samples, not episodes: the number of episodes stays, and with it what depends on it (schedules of the bandwidth,
-constants that grow with the episodes, when settings are looked at next).
+Rows are samples, not episodes: the number of episodes stays, and with it what depends on it (schedules of the
+bandwidth, constants that grow with the episodes, when settings are looked at next).
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def learn_from(
     began = agent.model is not None
     if env is None:
         if not began:
-            raise RuntimeError("this agent has not been started: give env=…, an environment or its id, or call start(…)")
+            raise RuntimeError(
+                "this agent has not been started: give env=…, an environment or its id, or call start(…)"
+            )
         if seed is not None:
             raise ValueError("seed: it is for starting an agent, together with env=…; leave it out")
     columns = read_table(table)
@@ -71,8 +73,8 @@ def check_verbs(model: Any) -> None:
     cls = type(model)
     if verbs.end_episode.is_implemented(cls) and not verbs.catch_up.is_implemented(cls):
         raise TypeError(
-            f"{cls.__name__} implements end_episode, and rows of a table have no episodes; say what is to be done after "
-            f"them by a function for @krl.verbs.catch_up.implement_plain({cls.__name__}). All of kernelrl's own agents "
+            f"{cls.__name__} implements end_episode, and a table has no episodes; say what is to be done after "
+            f"them by a function for @krl.verbs.catch_up.implement_plain({cls.__name__}); all agents of this package "
             "learn from tables"
         )
 
@@ -88,7 +90,7 @@ def widen(agent: Agent, rewards: Any) -> None:
 def take_in(agent: Agent, rows: Rows, progress: bool | None) -> int:
     """Learn from the rows in order; return how many were taken in before Ctrl-C, if it came."""
     n, done, size = len(rows.rewards), 0, 100
-    run = take_compiled if verbs.observe.is_compiled_for(type(agent.model)) else take_rows
+    run: Any = take_compiled if verbs.observe.is_compiled_for(type(agent.model)) else take_rows
     arrays = [np.ascontiguousarray(array) for array in rows]
     label = f"{type(agent).__name__}, rows"
     with Interrupts("after these rows") as interrupts, Progress(progress, label, n) as bar:

@@ -99,7 +99,9 @@ class Reading:
             values = values.reshape(len(values), -1) if len(values) else values.reshape(0, k)
             if values.shape[1] != k:
                 instead = f"{name}_0 … {name}_{k - 1}, or arrays of shape (n, {k})"
-                raise ValueError(f"table: column {name} has {values.shape[1]} numbers in each row, not {k}; give {instead}")
+                raise ValueError(
+                    f"table: column {name} has {values.shape[1]} numbers in each row, not {k}; give {instead}"
+                )
             return Group([name] * k, np.ascontiguousarray(values))
         names = [f"{name}_{j}" for j in range(k)]
         if missing := [one for one in names if one not in self.left]:
@@ -137,8 +139,8 @@ class Reading:
         """Reject columns that are not known."""
         if unknown := [name for name in self.left if name not in NOT_USED]:
             raise ValueError(
-                f"table: unknown columns {listed(unknown)}; leave them out, or give ignore={unknown}; known are state_0 "
-                "…, action (or action_0 …), reward, next_state_0 …, terminated, step, episode and truncated"
+                f"table: unknown columns {listed(unknown)}; leave them out, or give ignore={unknown}; known are "
+                "state_0 …, action (or action_0 …), reward, next_state_0 …, terminated, step, episode and truncated"
             )
 
 
@@ -155,7 +157,9 @@ def as_numbers(name: str, column: npt.NDArray[Any]) -> Floats:
                 float(text)
             except ValueError:
                 raise bad_value(i, name, repr(str(text)), "it must be a number") from None
-        raise ValueError(f"table: column {name} holds texts, not numbers; convert it, for instance with a cast to float")
+        raise ValueError(
+            f"table: column {name} holds texts, not numbers; convert it, for instance with a cast to float"
+        )
     return np.asarray(column, np.float64)
 
 

@@ -1,9 +1,9 @@
 """Tables of logged transitions in any of the forms that users have them: one array for each column.
 
 A table is a polars or pandas frame, anything else that hands out Arrow data, a mapping of arrays, a Parquet or CSV
-file, or a Minari dataset (`kernelrl.agents.minari_data`). `kernelrl.agents.rows` says which columns there are and checks
-what they hold; here values are only brought into one form. In a mapping or a frame a column may hold arrays of several
-numbers, (n, k) or (n, …), and a mapping may have one value for all rows. Rows are counted from 0.
+file, or a Minari dataset (`kernelrl.agents.minari_data`). `kernelrl.agents.rows` says which columns there are and
+checks what they hold; here values are only brought into one form. In a mapping or a frame a column may hold arrays of
+several numbers, (n, k) or (n, …), and a mapping may have one value for all rows. Rows are counted from 0.
 """
 
 from __future__ import annotations
@@ -116,7 +116,12 @@ def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
             said = "missing" if missing else f"{value!r:.60}"
             raise bad_value(i * len(column) // flat.size, name, said, "it must be a number")
         if isinstance(value, int) and abs(value) >= 2**63:
-            raise bad_value(i * len(column) // flat.size, name, f"a whole number of {value.bit_length()} bits", "give numbers of usual size")
+            raise bad_value(
+                i * len(column) // flat.size,
+                name,
+                f"a whole number of {value.bit_length()} bits",
+                "give numbers of usual size",
+            )
     return np.array(flat.tolist(), None if len(flat) else np.float64).reshape(column.shape)
 
 

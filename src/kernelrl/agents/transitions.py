@@ -1,11 +1,11 @@
 """The transitions of a call of `fit`, as a frame that `learn_from` takes back.
 
 One row for each step: episode, step, state_0 …, action (or action_0 … of a Box), reward, next_state_0 …, terminated,
-truncated. States of a Discrete space are in `state` and `next_state`. The last step of an episode that did not terminate
-is truncated, whether by the environment, by a time limit or by the agent's horizon.
+truncated. States of a Discrete space are in `state` and `next_state`. The last step of an episode that did not
+terminate is truncated, whether by the environment, by a time limit or by the agent's horizon.
 
-While `fit` runs a transition takes 16·d + 17 bytes (d coordinates of a state), and up to twice that when arrays have just
-grown; as a frame 8·(2·d + d_A + 3) + 2 bytes.
+While `fit` runs a transition takes 16·d + 17 bytes (d coordinates of a state), and up to twice that when arrays have
+just grown; as a frame it takes about 8·(2·d + d_A + 3) bytes, with d_A = 1 for Discrete actions.
 """
 
 from __future__ import annotations

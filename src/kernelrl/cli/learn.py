@@ -44,7 +44,10 @@ def learn(
         raise ValueError(f"--out: there is no folder {out.parent}")
     made = build_agent(AgentEntry.model_validate({**read_settings(settings or []), "label": agent, "agent": agent}))
     began = time.perf_counter()
-    rows = made.learn_from(table, env=env, seed=seed, ignore=ignore or [])
+    try:
+        rows = made.learn_from(table, env=env, seed=seed, ignore=ignore or [])
+    except TypeError as error:  # the agent and the environment do not fit together
+        raise ValueError(str(error)) from error
     seconds = time.perf_counter() - began
     made.save(out)
     used = codec.encode_all(made.settings_used())

@@ -26,7 +26,7 @@ class Taped(NamedTuple):
     number: np.ndarray  # (1,) int64, how many there are
 
 
-# Compiled callers and Python use the same functions, which Python runs as they are: the inner environment may be either.
+# Compiled callers and Python use the same functions; Python runs them as they are, since the inner one may be Python.
 
 
 @reset.implement_plain(Taped)

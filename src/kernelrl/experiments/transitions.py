@@ -1,8 +1,8 @@
 """The transitions of runs whose agent has `transitions = true`, as Parquet beside the history.
 
-Like the history the file is written before the agent's file, and the agent's file determines how far a run is. So it has
-at least the transitions of the agent's episodes; later ones are dropped when it is read, and it is written as a whole.
-Transitions of a run that was stopped or killed are thus complete and without doubles.
+Like the history the file is written before the agent's file, and the agent's file determines how far a run is. So it
+has at least the transitions of the agent's episodes; later ones are dropped when it is read, and it is written as a
+whole. Transitions of a run that was stopped or killed are thus complete and without doubles.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def read_transitions(path: Path, history: polars.DataFrame) -> polars.DataFrame:
 
     if not path.exists():
         raise StoreError(
-            f"{path} is missing: the run's agent has no `transitions = true`, or the file was removed after {len(history)} "
-            "episodes"
+            f"{path} is missing: the run's agent has no `transitions = true`, or the file was removed after "
+            f"{len(history)} episodes"
         )
     try:
         found = polars.read_parquet(path, use_pyarrow=False)
