@@ -37,10 +37,10 @@ def transitions_of(table: polars.DataFrame, agent: Agent) -> list[tuple[Any, ...
     return rows
 
 
-def one_by_one(agent: Agent, table: polars.DataFrame) -> Agent:
+def one_by_one(agent: Agent, table: polars.DataFrame, before_looking: Any = lambda: None) -> Agent:
     """The naive version, by public calls: `observe` for each row, then the look and the plan of the next episode.
 
-    The agent must not plan between steps. Its number of episodes stays.
+    The agent must not plan between steps. Its number of episodes stays. `before_looking` is called before the look.
     """
     rewards = table["reward"].to_numpy()
     low, high = agent.rewards.limits
@@ -49,5 +49,6 @@ def one_by_one(agent: Agent, table: polars.DataFrame) -> Agent:
         agent.widen(outside.min(), outside.max())
     for transition in transitions_of(table, agent):
         agent.observe(*transition)
+    before_looking()
     agent.begin_episode()
     return agent

@@ -78,6 +78,35 @@ def test_equal_for_agents_that_have_learnt_before(variant):
     assert agents[0].episodes == 25 and agents[0].act([0.1, 0.1], 0) in range(4)
 
 
+@pytest.mark.parametrize("new", [krl.KernelUCBVI, krl.GreedyKernelUCBVI])
+def test_equal_for_agents_with_continuous_actions_that_have_learnt_before(new):
+    env, table = gym.make("kernelrl/Oil-v0"), logged("kernelrl/Oil-v0", 40)
+    agent, other = new(), new()
+    for each in (agent, other):
+        each.fit(env, 40, seed=SEED, progress=False)
+    agent.learn_from(table)
+    other._automatic.due = other.episodes
+    one_by_one(other, table, before_looking=lambda: other._keeping.settle(other.model))
+    states = np.linspace(0.0, 1.0, 7)[:, None]
+    assert np.array_equal(agent.q_values(states, 0), other.q_values(states, 0))
+    assert agent.settings_used()["action_bandwidth"] == other.settings_used()["action_bandwidth"]
+
+
+@pytest.mark.parametrize("new", [krl.KernelUCBVI, krl.GreedyKernelUCBVI])
+def test_rows_with_far_too_many_representatives(new, monkeypatch):
+    """They are then only logged, from whatever row on, and represented again in the end."""
+    found = []
+    for between in (7, 50, 10_000):
+        monkeypatch.setattr(learning, "BETWEEN", between)
+        agent = new(max_representatives=9)
+        agent.learn_from(rows(12), env=make_env(), seed=SEED)
+        agent.learn_from(rows(60, seed=4))
+        assert 1 < agent.number_of_representatives <= 9
+        found.append(read(agent))
+    check_equal(found[0], found[1])
+    check_equal(found[0], found[2])
+
+
 @pytest.mark.parametrize("variant", ["KernelUCBVI", "KernelUCBVI merged", "UCBVI minimum", "AdaMB"])
 def test_two_tables_and_a_fit_between(variant):
     """The store has the samples of all; `fit` goes on from there."""

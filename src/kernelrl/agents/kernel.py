@@ -321,21 +321,22 @@ class KernelAgent(CertifiedAgent, abstract=True):
         return not self.stationary or settings.by_step or settings.step_scale > 0.0
 
     def before_rows(self) -> None:
-        """No plans; where the raw transitions are kept, rows are only logged, since all are counted again later."""
-        settings = self.model.settings
-        ready = settings.ready and self._automatic is None
-        self.model = self.model._replace(settings=settings._replace(ready=ready, replan=EACH_EPISODE))
+        """No plans."""
+        self._take_in(replan=EACH_EPISODE)
 
     def between_rows(self) -> None:
-        """Count samples that wait for a plan, since they take memory."""
+        """Count samples that wait for a plan, since they take memory; with too many representatives, only log rows."""
         self._keeping.settle(self.model)
+        if self._has_far_too_many():
+            self._take_in(ready=False)
 
     def after_rows(self) -> None:
         """Look at automatic settings, or renew local bandwidths, and plan."""
+        automatic, too_many = self._automatic, self._has_far_too_many()
         self.model = self.model._replace(settings=self._settings_now())
-        automatic = self._automatic
+        self._keeping.settle(self.model)  # all rows count when settings are looked at
         if automatic is not None:
-            if automatic.scale is not None:
+            if too_many:  # some rows may be in the log only
                 self._represent_again(automatic)
                 self._land_again(automatic)
             automatic.due = min(automatic.due, self.episodes)
@@ -346,6 +347,17 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self.model = with_room(self.model)
         super().after_rows()
         self._keeping.advise(self.model, self._advice, self.smoothing(self.spaces.low.size))
+
+    def _take_in(self, **changes: Any) -> None:
+        """Change settings until `after_rows`."""
+        self.model = self.model._replace(settings=self.model.settings._replace(**changes))
+
+    def _has_far_too_many(self) -> bool:
+        """Whether rows have made many more representatives than a plan can afford, of which fewer will be made."""
+        automatic = self._automatic
+        if automatic is None or automatic.scale is None or automatic.merge is not None:
+            return False
+        return self.number_of_representatives >= 2 * automatic.limit
 
     def _renew_local(self) -> int:
         """Renew local bandwidths if that is due; return in how many episodes it is due again."""
