@@ -19,7 +19,7 @@ from numba.core import event
 
 from kernelrl.jit.code_cache import cache_of
 
-__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track"]
+__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track", "waiting"]
 
 LINE_SECONDS = 30.0  # between two lines about a run, where there is no terminal
 
@@ -131,6 +131,17 @@ class Status:
             from rich.markup import escape as plain
 
             self._status.update(f"{plain(text)} …")
+
+
+@contextlib.contextmanager
+def waiting(what: str, show: bool) -> Iterator[None]:
+    """Say on a terminal what is being done, while it is."""
+    if not (show and sys.stderr.isatty()):
+        yield
+        return
+    with Status() as status:
+        status.say(what)
+        yield
 
 
 class Job(Protocol):

@@ -338,7 +338,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if automatic is not None:
             if too_many:  # some rows may be in the log only
                 self._represent_again(automatic)
-                self._land_again(automatic)
+                if self._actions.relates(self.spaces):  # their bandwidth follows from the data there
+                    self._land_again(automatic)
             automatic.due = min(automatic.due, self.episodes)
             self._look_again(automatic)
         elif isinstance(self.bandwidth, Local):

@@ -22,7 +22,7 @@ from kernelrl.agents.checks import as_environment
 from kernelrl.agents.fitting import next_size
 from kernelrl.agents.rows import Rows, rows_of
 from kernelrl.agents.tables import read_table
-from kernelrl.console import Interrupts, Progress
+from kernelrl.console import Interrupts, Progress, waiting
 from kernelrl.episodes import verbs
 from kernelrl.episodes.rows import take_compiled, take_rows
 
@@ -58,7 +58,8 @@ def learn_from(
         widen(agent, rows.rewards)
         agent.before_rows()
         taken = take_in(agent, rows, progress)
-        agent.after_rows()
+        with waiting("Planning", show=progress is not False):
+            agent.after_rows()
     except BaseException:
         if captured is None:
             agent.model = None
