@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import gymnasium as gym
+import numba
 import numpy as np
 import polars
 import pytest
@@ -17,8 +18,10 @@ from hypothesis import strategies as st
 import kernelrl as krl
 from kernelrl.agents import logged as learning
 from kernelrl.episodes import verbs
+from kernelrl.episodes.rows import take_compiled
 from logged_rows import logged, one_by_one
 from small_envs import Chain, Line
+from test_compile_once import signatures
 from test_interface import AGENTS, check_equal, make, make_env, read
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
@@ -351,3 +354,11 @@ def test_no_rows():
     line = gym.wrappers.TimeLimit(Line(ends=True), 5)
     nothing = {name: [] for name in ("state", "action", "reward", "next_state", "terminated")}
     assert krl.KernelUCBVI().learn_from(nothing, env=line) == 0
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")
+def test_rows_are_compiled_once_for_each_algorithm():
+    for options in ({"bins": 5}, {"bins": (2, 3), "stationary": False, "replan": "step"}):
+        krl.UCBVI(**options).learn_from(rows(), env=make_env())
+    found = signatures(take_compiled)
+    assert found and set(found.values()) == {1}
