@@ -22,6 +22,7 @@ TOGETHER = {
     "tests/theory/test_certificates.py": "tests/test_edited_files.py",
     "tests/envs/test_compiled.py": "tests/test_edited_files.py",
     "tests/test_termination.py": "tests/test_edited_files.py",
+    "tests/test_logged_data.py": "tests/test_edited_files.py",
     "tests/test_example_parts.py": "tests/algorithms/test_own_parts_against_naive.py",
 }
 # The files that take longest, longest first.

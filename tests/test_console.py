@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 from kernelrl import console
 from kernelrl.experiments.learning import Job
@@ -43,3 +44,16 @@ def test_progress_elsewhere_is_sparse(monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4 and lines[0] == "greedy, seed 3: episode 30 of 200, mean return 0.5"
     assert lines[-1] == "greedy, seed 3: finished"
+
+
+def test_waiting(monkeypatch, capsys):
+    with console.waiting("Planning", show=True):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with console.waiting("Nothing", show=False):
+        pass
+    with console.waiting("Planning", show=True):
+        time.sleep(0.2)
+    assert "Planning" in sys.stderr.getvalue() and "Nothing" not in sys.stderr.getvalue()

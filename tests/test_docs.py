@@ -1,13 +1,17 @@
-"""The files and functions that docs/paper_to_code.md and docs/design.md name are there."""
+"""The files and functions that docs/paper_to_code.md and docs/design.md name are there; the code of tutorials runs."""
 
 from __future__ import annotations
 
 import ast
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from kernelrl.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = (ROOT, ROOT / "src" / "kernelrl", ROOT / "tests")
@@ -72,3 +76,26 @@ def test_from_the_paper_to_the_code():
 def test_files_that_docs_name(name):
     named = {span for span in spans((ROOT / "docs" / name).read_text()) if is_file(span) and "/" in span.rstrip("/")}
     assert not (gone := sorted(span for span in named if find(span) is None)), f"docs/{name} names {gone}"
+
+
+RUN = ("logged_data.md",)  # pages whose blocks of code run one after another
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """Language and content of the blocks of code."""
+    return re.findall(r"```(\w+)\n(.*?)```", text, re.S)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_code_of_tutorials(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for language, code in blocks((ROOT / "docs" / name).read_text()):
+        if language == "python":
+            exec(compile(code, name, "exec"), namespace)
+        elif language == "sh":
+            for line in code.splitlines():
+                command, *arguments = shlex.split(line)
+                assert command == "kernelrl"
+                done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+                assert done.exit_code == 0, done.output

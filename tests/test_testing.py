@@ -321,6 +321,12 @@ class LosesSettings(Careless):
         super().__init__(horizon=5 if horizon is None else None, reward_range=reward_range)
 
 
+class CountsRows(Careless):
+    def after_rows(self):
+        super().after_rows()
+        self.episodes += 1
+
+
 CARELESS = {
     IgnoresSeed: ("seed", "two agents that learnt with seed 7 .* the returns differ"),
     DrawsInEachCall: ("fit in parts", "fit in parts and fit in one call: the returns differ"),
@@ -337,6 +343,7 @@ CARELESS = {
     CountsRefused: ("refusals", "a call that was rejected has changed the agent"),
     CountsBroken: ("failing environment", "after an error of the environment the returns are"),
     LosesSettings: ("save and load", "an agent that was loaded has other settings"),
+    CountsRows: ("logged data", "rows of a table are not episodes, but learn_from has counted 1"),
 }
 
 

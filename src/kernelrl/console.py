@@ -19,7 +19,7 @@ from numba.core import event
 
 from kernelrl.jit.code_cache import cache_of
 
-__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track"]
+__all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track", "waiting"]
 
 LINE_SECONDS = 30.0  # between two lines about a run, where there is no terminal
 
@@ -32,8 +32,10 @@ def say(text: str) -> None:
 class Interrupts:
     """Within this context the first Ctrl-C only sets `asked`; the second raises KeyboardInterrupt."""
 
-    def __init__(self) -> None:
+    def __init__(self, ending: str = "when this episode ends") -> None:
+        """`ending` says when the work will stop."""
         self.asked = False
+        self._ending = ending
         self._in_main_thread = threading.current_thread() is threading.main_thread()
         self._before: Any = None
 
@@ -50,23 +52,23 @@ class Interrupts:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        print("\nStopping when this episode ends (Ctrl-C again to stop at once) …", file=sys.stderr)
+        print(f"\nStopping {self._ending} (Ctrl-C again to stop at once) …", file=sys.stderr)
 
 
 class Progress:
-    """A bar on standard error: episodes, mean return of the last ones, time left."""
+    """A bar on standard error: episodes, mean return of the last ones, time left; or rows, without `returns`."""
 
-    def __init__(self, show: bool | None, label: str, total: int, returns: Any) -> None:
+    def __init__(self, show: bool | None, label: str, total: int, returns: Any = None) -> None:
         self._bar: Any = None
         self._returns = returns
         if show if show is not None else sys.stderr.isatty():
             from rich import progress
             from rich.console import Console
 
+            collected = [] if returns is None else [progress.TextColumn("return {task.fields[mean]}")]
             self._bar = progress.Progress(
                 progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn(),
-                progress.TextColumn("return {task.fields[mean]}"), progress.TimeRemainingColumn(),
-                console=Console(stderr=True),
+                *collected, progress.TimeRemainingColumn(), console=Console(stderr=True),
             )  # fmt: skip
             self._task = self._bar.add_task(label, total=total, mean="–")
 
@@ -80,10 +82,10 @@ class Progress:
             self._bar.stop()
 
     def update(self, done: int) -> None:
-        """Show that `done` episodes have been played."""
+        """Show that `done` episodes have been played, or rows taken in."""
         if self._bar is not None and done:
-            mean = float(np.mean(self._returns[max(0, done - 100) : done]))
-            self._bar.update(self._task, completed=done, mean=f"{mean:.3g}")
+            recent = [] if self._returns is None else self._returns[max(0, done - 100) : done]
+            self._bar.update(self._task, completed=done, mean=f"{float(np.mean(recent)):.3g}" if len(recent) else "")
 
     def say(self, text: Callable[[], str]) -> None:
         """Print a line that stays below the bar, if there is a bar and something to say."""
@@ -129,6 +131,17 @@ class Status:
             from rich.markup import escape as plain
 
             self._status.update(f"{plain(text)} …")
+
+
+@contextlib.contextmanager
+def waiting(what: str, show: bool) -> Iterator[None]:
+    """Say on a terminal what is being done, while it is."""
+    if not (show and sys.stderr.isatty()):
+        yield
+        return
+    with Status() as status:
+        status.say(what)
+        yield
 
 
 class Job(Protocol):

@@ -130,13 +130,23 @@ class ActionNet:
 
     def number(self, action: Any) -> int:
         """The number of the nearest action of the net, or an error if `action` is not one of the Box."""
-        a, width = as_array("action", action, self.shape).reshape(-1), self.high - self.low
-        slack = SLACK * np.maximum(width, np.maximum(abs(self.low), abs(self.high)))
-        if not ((a >= self.low - slack) & (a <= self.high + slack)).all():  # false for NaN, too
+        a = as_array("action", action, self.shape).reshape(-1)
+        if not self.inside(a).all():
             raise ValueError(f"action must lie in the box from {self.low} to {self.high}, got {action!r}")
-        bins = np.array(self.bins)
-        places = np.rint((a - self.low) / np.where(width > 0.0, width, 1.0) * (bins - 1)).astype(np.int64)
-        return int(np.ravel_multi_index(tuple(np.clip(places, 0, bins - 1)), self.bins))
+        return int(self.numbers(a))
+
+    def inside(self, actions: Floats) -> npt.NDArray[np.bool_]:
+        """(…, d_A) for each axis of `actions` (…, d_A), whether it lies in the Box; False for NaN."""
+        slack = SLACK * np.maximum(self.high - self.low, np.maximum(abs(self.low), abs(self.high)))
+        found: npt.NDArray[np.bool_] = (actions >= self.low - slack) & (actions <= self.high + slack)
+        return found
+
+    def numbers(self, actions: Floats) -> npt.NDArray[np.int64]:
+        """(…) the number of the nearest action of the net for each of `actions` (…, d_A) of the Box."""
+        width, bins = self.high - self.low, np.array(self.bins)
+        places = np.rint((actions - self.low) / np.where(width > 0.0, width, 1.0) * (bins - 1)).astype(np.int64)
+        axes = np.moveaxis(np.clip(places, 0, bins - 1), -1, 0)
+        return np.asarray(np.ravel_multi_index(tuple(axes), self.bins), np.int64)
 
     def same(self, space: Any) -> bool:
         """Whether it is the net of `space`."""

@@ -6,6 +6,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     spaces        states, actions and steps, and their checks
     reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
+    logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy
     saving, restoring            agents in files;  classes: their classes by name
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
@@ -22,11 +24,12 @@ import numpy.typing as npt
 
 from kernelrl.agents import storage
 from kernelrl.agents.advice import Evaluated
-from kernelrl.agents.checks import as_environment, whole_number
+from kernelrl.agents.checks import as_environment, flag, whole_number
 from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
+from kernelrl.agents.logged import learn_from
 from kernelrl.agents.predicting import predict
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
@@ -61,6 +64,8 @@ class Agent:
         deployed_actions    its actions themselves, with deployed_among for its actions under masks
         before_episodes     changes of the model between episodes
         check_episodes      rejects more episodes than the algorithm is made for
+        needs_step          whether rows of a table need their step;  check_rows rejects tables
+        before_rows, between_rows, after_rows      changes of the model around the rows of a table
         rescaled            the model in other units of reward
         keeps_promises      whether a reward outside a range given by the user is an error
         to_store            the state that is not in the model, for files
@@ -153,6 +158,23 @@ class Agent:
 
     def check_episodes(self, more: int) -> None:
         """Raise ValueError for more episodes than the hyper-parameters are made for."""
+
+    def needs_step(self) -> bool:
+        """Whether what is learnt from a transition depends on its step."""
+        return True
+
+    def check_rows(self) -> None:
+        """Raise ValueError if the hyper-parameters do not allow transitions without episodes."""
+
+    def before_rows(self) -> None:
+        """Adapt the model before many transitions that come without episodes: `observe` makes no plans until then."""
+
+    def between_rows(self) -> None:
+        """Adapt the model after some of them; when this is called must not change results."""
+
+    def after_rows(self) -> None:
+        """Look at settings that depend on data, and bring values up to date, once."""
+        verbs.catch_up(self.model)
 
     def rescaled(self, keep: float) -> Any:
         """The model in the units of `self.rewards`, which has widened (see the verb `rescaled` for `keep`).
@@ -341,7 +363,7 @@ class Agent:
 
     def fit(
         self, env: gym.Env[Any, Any] | str, episodes: int, *, seed: int | None = None, driver: str = "auto",
-        progress: bool | None = None, until_gap: float | None = None, monitor: Any = None,
+        progress: bool | None = None, until_gap: float | None = None, monitor: Any = None, transitions: bool = False,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
@@ -353,7 +375,8 @@ class Agent:
         `until_gap` ends the call when `certificate` is tighter than that at the start states of the last 32 episodes
         (checked from episode 16 on, each time their number has grown by an eighth). `monitor`, a function
         (states, step) → V*_h such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited
-        state: `history.optimism`. It needs the Python driver.
+        state: `history.optimism`. It needs the Python driver. `transitions` records every transition as a row of
+        `history.transitions`, a polars frame that `learn_from` takes.
 
         If the environment raises an exception or returns invalid values, the agent is as it was before that episode,
         and the exception has the history of the episodes before it: `error.history`.
@@ -362,7 +385,30 @@ class Agent:
         self.check_episodes(episodes)
         if until_gap is not None:
             self.check_gap(until_gap)
-        return fit(self, as_environment(env), episodes, seed, driver, progress, until_gap, monitor)
+        transitions = flag("transitions", transitions)
+        return fit(self, as_environment(env), episodes, seed, driver, progress, until_gap, monitor, transitions)
+
+    def learn_from(
+        self, table: Any, *, env: gym.Env[Any, Any] | str | None = None, seed: int | None = None,
+        ignore: Iterable[str] = (), progress: bool | None = None,
+    ) -> int:  # fmt: skip
+        """Learn from logged transitions, the rows of a table; return how many were taken in (docs/logged_data.md).
+
+        The result is that of `observe` for each row, in order, without plans in between; automatic settings are then
+        looked at once, and one plan is made. Rows count as samples, not as episodes. If a row is bad, the error names
+        its number, and nothing is taken in. Ctrl-C stops after some of the rows, keeps those and plans.
+
+        Args:
+            table: a polars or pandas frame, a mapping of arrays, a Parquet or CSV file, a Minari dataset or
+                "minari:ID". Its columns are `state_0` …, `action` (or `action_0` …), `reward`, `next_state_0` …,
+                `terminated`, and `step`, which agents that pool their data over steps do not need; `episode` and
+                `truncated` are allowed.
+            env: an environment or its id, to start an agent that has not been started; its episodes are not played.
+            seed: that of the agent's random numbers and episodes, if it is started here.
+            ignore: names of other columns that the table may have.
+            progress: shows a bar on standard error; None shows it only on a terminal.
+        """
+        return learn_from(self, table, env, seed, ignore, progress)
 
     def evaluate(
         self, env: gym.Env[Any, Any] | str, episodes: int = 1000, seed: int = 0, *, delta: float = 0.05

@@ -110,6 +110,14 @@ class CertifiedAgent(Agent, abstract=True):
                 "make the agent with more, or with episodes=None for any number"
             )
 
+    def check_rows(self) -> None:
+        """Raise ValueError if the bonus is valid for a number of episodes: rows of a table are no episodes."""
+        if self.bonus_in_use.episodes is not None:
+            raise ValueError(
+                f"table: the bonus {self.bonus} holds for {self.bonus_in_use.episodes} episodes, and rows of a table "
+                "come without episodes; make the agent with episodes=None in the bonus, which holds for any number"
+            )
+
     def check_gap(self, until_gap: Any) -> None:
         """Raise ValueError for `until_gap` if there are no certificates."""
         positive("until_gap", until_gap)

@@ -16,6 +16,7 @@ from kernelrl.agents import codec
 from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recorded, Recovery
+from kernelrl.agents.transitions import Tape
 from kernelrl.console import Interrupts, Progress
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped, why_not_compiled
 from kernelrl.episodes import loop as rollout
@@ -27,7 +28,7 @@ from kernelrl.episodes.on_net import on_net
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["fit"]
+__all__ = ["fit", "next_size"]
 
 BLOCK_SECONDS = 0.1  # how long compiled code runs before Python handles Ctrl-C and the progress bar
 Floats = npt.NDArray[np.float64]
@@ -42,6 +43,7 @@ class Loop:
     horizon: int
     compiled: bool
     watch: Monitor | None
+    tape: Tape | None = None
 
     def block(self, world: Any, count: int, returns: Floats, lengths: Any, values: Floats) -> tuple[int, Any]:
         """Play at most `count` episodes; return how many were played to their end, and what then failed, or None."""
@@ -57,6 +59,8 @@ class Loop:
             model = Masked(model, agent.spaces.check_mask, world.mask)
         if self.watch is not None and world is self.world:
             model = Watched(model, self.watch)
+        if self.tape is not None and world is self.world:
+            world = self.tape.around(world, count * self.horizon)
         played = run(
             model,
             world, stream, x, y, agent.seed, agent.episodes, count, self.horizon, agent.spaces.finite_box(),
@@ -74,6 +78,7 @@ class Loop:
     def again(self, world: Any, count: int) -> None:
         """Play again at most `count` episodes that were played before."""
         scrap = np.zeros(count), np.zeros(count, np.int64), np.zeros(count)
+        self.tape = None  # they are recorded already
         self.block(self.world if world is None else world, count, *scrap)
 
 
@@ -93,7 +98,7 @@ def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
 
 def fit(
     agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int | None, driver: str, progress: bool | None,
-    until_gap: float | None, monitor: Any,
+    until_gap: float | None, monitor: Any, transitions: bool,
 ) -> History:  # fmt: skip
     """Play `episodes` episodes in `env`; start the agent first if needed."""
     watch = None if monitor is None else Monitor(monitor, agent.episodes, agent.in_own_units)
@@ -109,6 +114,7 @@ def fit(
     else:
         world = on_net(dynamics, agent.spaces.net)
         loop = Loop(agent, world, compiled_horizon(env, agent.spaces.horizon), True, watch)
+    tape = loop.tape = Tape(agent.spaces) if transitions else None
     returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
     first, done, size, began, gap = agent.episodes, 0, 1, time.perf_counter(), math.inf
 
@@ -117,6 +123,7 @@ def fit(
         return History(
             first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), time.perf_counter() - began,
             interrupted=interrupted, gap=None if math.isinf(gap) else gap, optimism=optimism,
+            transitions=None if tape is None else tape.frame(first, lengths[:done]),
         )  # fmt: skip
 
     with Interrupts() as interrupts, Progress(progress, type(agent).__name__, episodes, returns) as bar:
@@ -187,7 +194,7 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
 
 
 def next_size(size: int, seconds: float) -> int:
-    """How many episodes to run next, for about BLOCK_SECONDS, when `size` of them took `seconds`."""
+    """How many episodes, or rows, to take next, for about BLOCK_SECONDS, when `size` of them took `seconds`."""
     return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import polars
+
     from kernelrl.agents.monitor import Optimism
 
 __all__ = ["History"]
@@ -32,6 +34,8 @@ class History:
     """With `until_gap`, the largest gap between certified bounds at recent start states, at the last check."""
     optimism: "Optimism | None" = None
     """With `monitor`, optimistic and optimal values at every visited state."""
+    transitions: "polars.DataFrame | None" = None
+    """With `transitions`, one row for each step; `learn_from` takes it (docs/logged_data.md)."""
 
     def __len__(self) -> int:
         return len(self.returns)

@@ -18,12 +18,13 @@ from kernelrl.bonuses.interface import before_data
 from kernelrl.console import track
 from kernelrl.episodes import verbs
 from kernelrl.geometry.representatives import FAR, KNOWN, relist_cones
+from kernelrl.jit.handles import hand_over
 from kernelrl.planning.full import InPieces, new_full
 from kernelrl.planning.interface import Planned, complete_plan, for_settings, for_weights
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.interface import samples_in
-from kernelrl.stores.merged import COUNTED, STAYED, new_merged, rebandwidth, renew_local
+from kernelrl.stores.merged import COUNTED, STAYED, WAITING, count_now, new_merged, rebandwidth, renew_local
 from kernelrl.stores.samples import Settings, cell_widths, new_samples
 
 __all__ = ["AtRepresentatives", "EverySample"]
@@ -79,6 +80,9 @@ class EverySample:
         with track(what, pieces.number, show=long) as pieces.tick:
             pieces.plan(side)
         return planned
+
+    def settle(self, model: Any) -> None:
+        """Do nothing: samples wait for the plan where they are kept."""
 
     def representatives(self, model: Any) -> int:
         """How many representative states there are: none."""
@@ -148,6 +152,11 @@ class AtRepresentatives:
         plan, store = complete_plan(new_smoothed(settings, store), settings, store)
         planned: Planned = plan_merged(plan, settings, store, side)
         return planned
+
+    def settle(self, model: Any) -> None:
+        """Count samples that wait for a plan."""
+        if model.store.clock[WAITING]:
+            count_now(hand_over(model.settings), hand_over(model.store))
 
     def representatives(self, model: Any) -> int:
         """How many representative states there are."""

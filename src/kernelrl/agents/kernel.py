@@ -46,7 +46,7 @@ from kernelrl.geometry.representatives import CUT
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_q
-from kernelrl.planning.replan import REPLAN, replan_code
+from kernelrl.planning.replan import EACH_EPISODE, REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.landing import relanded, with_representatives
@@ -325,6 +325,51 @@ class KernelAgent(CertifiedAgent, abstract=True):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
         return count
+
+    def needs_step(self) -> bool:
+        """Whether data are kept per step, or rewards or the motion have been seen to depend on it."""
+        settings = self.model.settings
+        return not self.stationary or settings.by_step or settings.step_scale > 0.0
+
+    def before_rows(self) -> None:
+        """No plans."""
+        self._take_in(replan=EACH_EPISODE)
+
+    def between_rows(self) -> None:
+        """Count samples that wait for a plan, since they take memory; with too many representatives, only log rows."""
+        self._keeping.settle(self.model)
+        if self._has_far_too_many():
+            self._take_in(ready=False)
+
+    def after_rows(self) -> None:
+        """Look at automatic settings, or renew local bandwidths, and plan."""
+        automatic, too_many = self._automatic, self._has_far_too_many()
+        self.model = self.model._replace(settings=self._settings_now())
+        self._keeping.settle(self.model)  # all rows count when settings are looked at
+        if automatic is not None:
+            if too_many:  # some rows may be in the log only
+                self._represent_again(automatic)
+                if self._actions.relates(self.spaces):  # their bandwidth follows from the data there
+                    self._land_again(automatic)
+            automatic.due = min(automatic.due, self.episodes)
+            self._look_again(automatic)
+        elif isinstance(self.bandwidth, Local):
+            self._renewal = self.episodes
+            self._renew_local()
+        self.model = with_room(self.model)
+        super().after_rows()
+        self._keeping.advise(self.model, self._advice, self.smoothing(self.spaces.low.size))
+
+    def _take_in(self, **changes: Any) -> None:
+        """Change settings until `after_rows`."""
+        self.model = self.model._replace(settings=self.model.settings._replace(**changes))
+
+    def _has_far_too_many(self) -> bool:
+        """Whether rows have made many more representatives than a plan can afford, of which fewer will be made."""
+        automatic = self._automatic
+        if automatic is None or automatic.scale is None or automatic.merge is not None:
+            return False
+        return self.number_of_representatives >= 2 * automatic.limit
 
     def _renew_local(self) -> int:
         """Renew local bandwidths if that is due; return in how many episodes it is due again."""

@@ -65,6 +65,7 @@ from kernelrl.bonuses.counted import root_only
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
+    catch_up,
     end_episode,
     observe,
     read_bonuses,
@@ -246,6 +247,12 @@ def rescale_adamb(model, settings, keep):
 def begin_adamb(model):
     if model.stale[0] != 0:
         renew(model)
+
+
+@catch_up.implement_plain(AdaMBModel)
+def renew_adamb_now(model):
+    if model.stale[0] != 0:
+        renew(hand_over(model))
 
 
 @end_episode.implement(AdaMBModel)

@@ -136,6 +136,10 @@ class GreedyKernelUCBVI(KernelAgent):
                 "since no state is visited twice; give lipschitz=… or representatives=…"
             )
 
+    def needs_step(self) -> bool:
+        """Values are lowered at the step of a transition; automatic agents compute them again from all data."""
+        return self._automatic is None or super().needs_step()
+
     def model_of(self, settings: Settings, store: Any, plan: Any, log: Any, stream: Any, d: int) -> Any:
         """The algorithm's NamedTuple, for states of `d` coordinates."""
         scratch, memo = np.zeros((3, max(d + 1, settings.actions))), np.full(STATE + d + 1, -1.0)

@@ -21,6 +21,7 @@ from kernelrl.agents.kernel import KernelAgent
 from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs
 from kernelrl.episodes.verbs import (
     begin_episode,
+    catch_up,
     choose,
     pick_largest,
     read_q,
@@ -69,9 +70,15 @@ class KernelUCBVIModel(NamedTuple):
 
 @rescaled.implement_plain(KernelUCBVIModel)
 def rescale_kernel(model, settings, keep):
-    plan_again(model.plan, settings, model.store)
-    model.begun[DUE] = next_due(settings, model.begun[BEGUN])
-    return model._replace(settings=settings)
+    model = model._replace(settings=settings)
+    catch_up(model)
+    return model
+
+
+@catch_up.implement_plain(KernelUCBVIModel)
+def plan_kernel_now(model):
+    plan_again(model.plan, model.settings, model.store)
+    model.begun[DUE] = next_due(model.settings, model.begun[BEGUN])
 
 
 @begin_episode.implement(KernelUCBVIModel)

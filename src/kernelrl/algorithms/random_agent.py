@@ -70,6 +70,10 @@ class RandomAgent(Agent):
         """Nothing but the stream."""
         return RandomAgentModel(spaces.horizon, spaces.actions, stream)
 
+    def needs_step(self) -> bool:
+        """It learns nothing."""
+        return False
+
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) random actions, each a function of the seed, the state and the step, since deploying changes nothing."""
         return np.array([draw % self.spaces.actions for draw in self._draws(states, step)], np.int64)

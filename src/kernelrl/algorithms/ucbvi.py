@@ -34,6 +34,7 @@ from kernelrl.arguments import flag, one_of
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
+    catch_up,
     choose,
     grow,
     has_room,
@@ -106,10 +107,16 @@ def rescale_ucbvi(model, settings, keep):
         cap = settings.bonus.cap[:-1, None, None]
         plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
     queue_all(plan, model.store)
-    plans, plan.clock[PLANS] = int(plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
-    begin_episode(model)
-    plan.clock[PLANS] = plans + 1
+    catch_up(model)
     return model
+
+
+@catch_up.implement_plain(UCBVIModel)
+def plan_ucbvi_now(model):
+    clock = model.plan.clock
+    plans, clock[PLANS] = int(clock[PLANS]), 0  # so that this plans, whatever `replan` says
+    begin_episode(model)
+    clock[PLANS] = plans + 1
 
 
 @inner
@@ -203,6 +210,22 @@ class UCBVI(CountingAgent):
         self.stationary = flag("stationary", stationary)
         self.replan = one_of("replan", replan, REPLAN)
         self.minimum = flag("minimum", minimum)
+
+    def needs_step(self) -> bool:
+        """Whether counts are kept per step."""
+        return not self.stationary
+
+    def before_rows(self) -> None:
+        """No plans."""
+        self._replan(EACH_EPISODE)
+
+    def after_rows(self) -> None:
+        """Plan, and again when `replan` says so."""
+        self._replan(REPLAN.index(self.replan))
+        super().after_rows()
+
+    def _replan(self, code: int) -> None:
+        self.model = self.model._replace(settings=self.model.settings._replace(replan=code))
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Empty counts and an optimistic plan."""

@@ -1,4 +1,4 @@
-"""The command line: `kernelrl run`, `report`, `list`, `solve`, `theory`; one file per command."""
+"""The command line: `kernelrl run`, `report`, `learn`, `list`, `solve`, `theory`; one file per command."""
 
 from kernelrl.cli.main import app, main
 

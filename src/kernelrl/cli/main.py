@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from kernelrl.cli.learn import learn
 from kernelrl.cli.list import list_all
 from kernelrl.cli.report import report
 from kernelrl.cli.run import run
@@ -28,6 +29,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.command()(run)
 app.command()(report)
+app.command()(learn)
 app.command("list")(list_all)
 app.command()(solve)
 app.command()(theory)

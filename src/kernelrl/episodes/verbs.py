@@ -13,6 +13,8 @@ The episode loop is (see `kernelrl.episodes.loop`)
         observe(model, x, a, r, y, h, terminated)
     end_episode(model)
 
+Transitions also come without episodes, from tables (`kernelrl.episodes.rows`): `observe` for each, then `catch_up`.
+
 Arrays never grow inside compiled code. `has_room` says whether one more episode fits; if not, Python calls the plain
 function `grow`, which returns a model with longer arrays.
 
@@ -35,6 +37,7 @@ __all__ = [
     "READ_Q",
     "READ_VALUES",
     "begin_episode",
+    "catch_up",
     "check_model",
     "choose",
     "end_episode",
@@ -125,6 +128,16 @@ def observe(model, state, action, reward, next_state, h, terminated):
 @generic(from_python=via_perform(END))
 def end_episode(model):
     """Called after an episode's last transition."""
+
+
+@generic
+def catch_up(model):
+    """Bring values up to date with transitions that came without episodes (plain Python, not compiled).
+
+    Called once after all rows of a table (`Agent.learn_from`). An algorithm that plans plans here; by default it does
+    so in `begin_episode`. An algorithm that learns in `end_episode` must say what is to be done instead.
+    """
+    begin_episode(model)
 
 
 @generic(from_python=via_read(READ_Q))

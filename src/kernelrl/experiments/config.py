@@ -13,6 +13,7 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
     label = "greedy"
     agent = "GreedyKernelUCBVI"    # a public name, an import path "module:Class", or "sb3:PPO" (see `kernelrl.peers`)
     monitor = true                 # optional: compare values with optimal ones (see `monitor`), where those are known
+    transitions = true             # optional: store every transition (docs/logged_data.md)
     bandwidth = 0.025              # hyper-parameters; objects are tables, None is "none" (see `kernelrl.agents.codec`)
 
     [agents.sweep]                 # optional: an agent for every combination, "greedy bonus_scale=0.1" and so on
@@ -174,7 +175,7 @@ class Experiment(BaseModel):
         for entry in content["agents"]:
             for key in ("sweep", "not_on"):
                 del entry[key]
-            for key in ("monitor", "at"):
+            for key in ("monitor", "transitions", "at"):
                 if not entry[key]:
                     del entry[key]
         return content

@@ -110,6 +110,7 @@ class AgentEntry(Labelled):
     agent: str = Field(min_length=1)
     preset: str | None = None
     monitor: StrictBool = False
+    transitions: StrictBool = False
     sweep: dict[str, list[JsonValue]] = Field(default_factory=dict)
     on: list[str] | None = Field(default=None, min_length=1)
     not_on: list[str] = Field(default_factory=list)
@@ -118,7 +119,7 @@ class AgentEntry(Labelled):
     def expanded(self) -> list[AgentEntry]:
         """One entry for each combination of the sweep's values."""
         for key, values in self.sweep.items():
-            if key in NOT_TUNED or key == "monitor":
+            if key in NOT_TUNED or key in ("monitor", "transitions"):
                 raise ValueError(f"sweep.{key}: sweeps go over hyper-parameters and presets")
             if key in self.others or (key == "preset" and self.preset is not None):
                 raise ValueError(f"sweep.{key}: {key} is also given beside the sweep; leave one out")

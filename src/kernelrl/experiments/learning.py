@@ -43,6 +43,7 @@ from kernelrl.experiments.store import (
     run_key,
     write_history,
 )
+from kernelrl.experiments.transitions import TRANSITIONS, Recorded
 from kernelrl.loading import load as load_agent
 from kernelrl.peers import library
 from kernelrl.peers.peer import Peer
@@ -119,6 +120,7 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were shown when the experiment was planned
         agent, history, stored = resume(job, entry, folder)
+        recorded = Recorded(folder, history.table()) if entry.transitions else None
         env = build_environment(environment)
         agent.get_ready(env, job.seed)
         if compile_key(agent, entry, env) not in WARMED:
@@ -130,20 +132,23 @@ def learn(job: Job, folder: Path, stopped: Callable[[], bool]) -> Iterator[dict[
         while done < job.goal and not (interrupted or stopped()):
             mark = min(mark for mark in (*job.snapshots, job.goal) if mark > done)
             part = agent.fit(
-                env, min(piece, episodes_to(mark - done, job, agent)), seed=job.seed, progress=False, monitor=monitor
-            )
+                env, min(piece, episodes_to(mark - done, job, agent)), seed=job.seed, progress=False, monitor=monitor,
+                transitions=entry.transitions,
+            )  # fmt: skip
             history.add(part)
+            if recorded is not None:
+                recorded.add(part.transitions)
             interrupted, done = part.interrupted, job.done(history)
             seconds = min(PIECE_SECONDS, job.checkpoint_seconds)
             piece = max(1, min(4 * piece, int(len(part) * seconds / max(part.seconds, 1e-9))))
             if done >= mark or time.monotonic() - saved >= job.checkpoint_seconds:
-                yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
+                yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder, recorded)
                 stored, saved = agent.episodes, time.monotonic()
             if time.monotonic() - shown >= SHOWN_SECONDS:
                 yield progress(job, history)
                 shown = time.monotonic()
         if stored < agent.episodes:
-            yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder)
+            yield checkpoint(job, configuration(agent, entry, environment), agent, history, folder, recorded)
         env.close()
     kind, seconds = "finished" if done >= job.goal else "stopped", time.monotonic() - began
     yield {"kind": kind, "done": done, "seconds": seconds}
@@ -194,7 +199,7 @@ def tidy(folder: Path) -> None:
     make_folder(folder)
     left = list(folder.glob(".*.part"))
     if not (folder / AGENT).exists():
-        left += [folder / RUN, folder / HISTORY, *folder.glob("agent-*.krl")]
+        left += [folder / RUN, folder / HISTORY, folder / TRANSITIONS, *folder.glob("agent-*.krl")]
     for path in left:
         path.unlink(missing_ok=True)
 
@@ -218,12 +223,13 @@ def progress(job: Job, history: GrowingHistory) -> dict[str, Any]:
 
 
 def checkpoint(
-    job: Job, configured: dict[str, Any], agent: Agent | Peer, history: GrowingHistory, folder: Path
-) -> dict[str, Any]:
+    job: Job, configured: dict[str, Any], agent: Agent | Peer, history: GrowingHistory, folder: Path,
+    recorded: Recorded | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Store agent and history, in an order that leaves a valid checkpoint at every moment (see `store`)."""
     done = job.done(history)
     write_history(folder / HISTORY, history.table(), sync_name=False)
-    files = [HISTORY]
+    files = [HISTORY] if recorded is None else [HISTORY, recorded.write()]
     if job.done_before_last(history) < max((mark for mark in job.snapshots if mark <= done), default=0):
         files.append(f"agent-{agent.episodes}.krl")
         agent.save(folder / files[-1])
@@ -277,7 +283,7 @@ def compile_key(agent: Agent | Peer, entry: AgentEntry, env: gym.Env[Any, Any]) 
     """A key that is equal for started agents that need the same machine code; None if they need none."""
     if isinstance(agent, Peer):
         return None
-    return numba.typeof(agent.model), type(compiled_dynamics(env)), entry.monitor
+    return numba.typeof(agent.model), type(compiled_dynamics(env)), entry.monitor, entry.transitions
 
 
 def warm(entry: AgentEntry, environment: Environment) -> None:
@@ -292,7 +298,8 @@ def warm(entry: AgentEntry, environment: Environment) -> None:
     if key not in WARMED:
         x = env.observation_space.sample()
         if compiled_dynamics(env) is not None:
-            agent.fit(env, 1, progress=False, driver="python" if entry.monitor else "auto")
+            driver = "python" if entry.monitor else "auto"
+            agent.fit(env, 1, progress=False, driver=driver, transitions=entry.transitions)
         else:  # no episode of a user's environment, which may take long or have effects
             agent.begin_episode()
             agent.observe(x, agent.choose(x, 0), 0.0, x, 0)

@@ -82,6 +82,8 @@ def build_peer(entry: AgentEntry) -> Peer:
             raise ValueError(f"preset: {entry.agent} has no presets; leave preset out")
         if entry.monitor:
             raise ValueError(f"monitor: {entry.agent} has no optimistic values to compare; leave monitor out")
+        if entry.transitions:
+            raise ValueError("transitions: they are recorded for kernelrl's own agents only; leave transitions out")
         return peer
     except (TypeError, ValueError) as error:
         raise ExperimentError(f'agents "{entry.label}": {error}') from error
@@ -137,6 +139,7 @@ def configuration(agent: Agent | Peer, entry: AgentEntry, environment: Environme
         "hyper_parameters": settings,
         "environment": environment.table,
         "monitor": entry.monitor,
+        **({"transitions": True} if entry.transitions else {}),
     }
     return dict(json.loads(json.dumps(content)))  # in the form in which it will be read, for comparing
 

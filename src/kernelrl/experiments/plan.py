@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 
 from kernelrl import console
-from kernelrl.experiments.config import Experiment, ExperimentError
+from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError
 from kernelrl.experiments.learning import Job, compile_key, snapshot_marks
 from kernelrl.experiments.objects import build_any, build_environment, configuration, optimal_values
 from kernelrl.experiments.problems import Problem, problems_of
@@ -162,6 +162,8 @@ def same_configuration(begun: Run, configured: dict[str, Any]) -> None:
         ]
     if old.get("monitor", False) != configured["monitor"]:
         changes.append(f"monitor was {old.get('monitor', False)} and is {configured['monitor']}")
+    if old.get("transitions", False) != configured.get("transitions", False):
+        changes.append(f"transitions was {old.get('transitions', False)} and is {not old.get('transitions', False)}")
     if changes:
         on = f' on "{begun.problem}"' if begun.several else ""
         raise ExperimentError(
@@ -222,6 +224,8 @@ def plan_jobs(store: Store, experiment: Experiment, checkpoint_seconds: float, r
                 return True
             if not run.finished:
                 run.history()
+                if AgentEntry(**job.agent).transitions:
+                    run.transitions()
                 return True
         except StoreError as error:
             result.failed[job.key] = f"{error}; remove {run.path} to begin this run again"
@@ -236,5 +240,6 @@ def plan_jobs(store: Store, experiment: Experiment, checkpoint_seconds: float, r
 
 def agent_table(entry: Any) -> dict[str, Any]:
     """An agent's entry as JSON."""
-    table = {"label": entry.label, "agent": entry.agent, "monitor": entry.monitor, **entry.others}
+    named = {"label": entry.label, "agent": entry.agent, "monitor": entry.monitor, "transitions": entry.transitions}
+    table = {**named, **entry.others}
     return table if entry.preset is None else {**table, "preset": entry.preset}

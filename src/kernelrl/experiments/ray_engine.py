@@ -31,6 +31,7 @@ from kernelrl.experiments.config import AgentEntry, Environment, ExperimentError
 from kernelrl.experiments.engine import Event, Task
 from kernelrl.experiments.learning import Job, learn, tidy, warm
 from kernelrl.experiments.store import AGENT, HISTORY, RUN, make_folder
+from kernelrl.experiments.transitions import TRANSITIONS
 
 __all__ = ["RayEngine"]
 
@@ -136,7 +137,8 @@ class RayEngine:
             folder = Path(task.job.path)
             if not task.warm and folder.exists():
                 tidy(folder)
-            files = [] if task.warm else [path for name in (HISTORY, AGENT, RUN) if (path := folder / name).exists()]
+            names = () if task.warm else (HISTORY, TRANSITIONS, AGENT, RUN)
+            files = [path for name in names if (path := folder / name).exists()]
             stored.append({path.name: path.read_bytes() for path in files})
         remote = self._remote
         if first in self._nodes:

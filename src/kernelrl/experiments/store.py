@@ -3,6 +3,7 @@
     DIR/experiment.json                       the experiment, its sweeps expanded
     DIR/runs/LABEL/seed-S/history.parquet     one row per episode: episode, return, steps, seconds, value;
                                               for monitored runs also below, shortfall
+    DIR/runs/LABEL/seed-S/transitions.parquet with `transitions = true`: one row per step (see `transitions`)
     DIR/runs/LABEL/seed-S/run.json            configuration, versions, machine
     DIR/runs/LABEL/seed-S/agent.krl           the latest checkpoint
     DIR/runs/LABEL/seed-S/agent-EPISODE.krl   the agent after that many episodes, for the first seed
@@ -145,6 +146,12 @@ class Run:
         if not self.has_checkpoint:
             return history, False
         return history, self._reaches(history[: self._recorded()])
+
+    def transitions(self) -> polars.DataFrame:
+        """Every stored transition of an agent with `transitions = true`, a table for `Agent.learn_from`."""
+        from kernelrl.experiments.transitions import TRANSITIONS, read_transitions
+
+        return read_transitions(self.path / TRANSITIONS, self.history())
 
     def size(self) -> int:
         """How many bytes the data of the last checkpoint's agent take in memory."""

@@ -33,6 +33,7 @@ from kernelrl.testing.comparing import (
     some_states,
     wrong,
 )
+from kernelrl.testing.logged import check_logged_data
 from kernelrl.testing.refusals import check_refusals
 from kernelrl.testing.wrappers import Breaking, BreaksError, FirstValues, Shifted, scarce_room
 
@@ -286,5 +287,6 @@ AGENT_CHECKS: dict[str, Callable[[Make, Env], None]] = {
     "failing environment": check_failing_environment,
     "refusals": check_refusals,
     "first action": check_first_action,
+    "logged data": check_logged_data,
 }
 """What `check_agent` does, by name: functions (make_agent, env)."""

@@ -1,0 +1,215 @@
+"""The rows of a table as an agent takes them: which columns there are, and checks like those of `Agent.observe`.
+
+    state_0 …, next_state_0 …   one for each coordinate, or `state` and `next_state`: numbers of a Discrete space, one
+                                coordinate, or arrays (n, …)
+    action                      a number of a Discrete space; action_0 … for a Box
+    reward, terminated
+    step                        from 0; not needed by agents that pool their data over steps
+    episode, truncated          allowed and not used
+
+A bad row is an error that names its number and the column.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelrl.agents.spaces import Spaces
+from kernelrl.agents.tables import Columns, bad_value
+from kernelrl.episodes.checks import LARGEST
+
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+
+__all__ = ["Rows", "rows_of"]
+
+Floats = npt.NDArray[np.float64]
+NOT_USED = ("episode", "truncated")
+KNOWN = re.compile(r"(state|next_state|action)(_\d+)?|reward|terminated|step|episode|truncated")
+WORDS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}  # texts that are flags
+
+
+class Rows(NamedTuple):
+    """Transitions in the form that compiled code takes; the fields are the arguments of `take_rows`."""
+
+    states: Floats  # (n, d)
+    actions: npt.NDArray[np.int64]  # (n,) from 0
+    rewards: Floats  # (n,)
+    next_states: Floats  # (n, d)
+    steps: npt.NDArray[np.int64]  # (n,)
+    terminated: npt.NDArray[np.bool_]  # (n,)
+
+
+def rows_of(agent: Agent, columns: Columns, ignore: Iterable[str]) -> Rows:
+    """The rows of a table for a started agent, or an error that says what is wrong with the first bad one."""
+    spaces, ranges, reading = agent.spaces, agent.rewards, Reading(columns, ignore)
+    d, axes = spaces.dimensions, 1 if spaces.net is None else spaces.net.low.size
+    states, actions = reading.group("state", d), reading.group("action", axes)
+    reward, next_states = reading.group("reward", 1), reading.group("next_state", d)
+    ends, steps = reading.flags("terminated"), None
+    needed = agent.needs_step() and spaces.horizon > 1
+    if needed or "step" in reading.left:
+        steps = reading.group("step", 1)
+    reading.check_rest()
+    check_rewards(reward, ends, ranges)
+    return Rows(
+        check_states(states, spaces), check_actions(actions, spaces), reward.values[:, 0].copy(),
+        check_states(next_states, spaces), check_steps(steps, spaces, needed, len(ends)), ends,
+    )  # fmt: skip
+
+
+class Group(NamedTuple):
+    """Columns that belong together."""
+
+    names: list[str]
+    values: Floats  # (n, k)
+
+    def check(self, good: npt.NDArray[np.bool_], wanted: Any) -> None:
+        """Raise an error for the first row in which not all of `good` (n, k) hold; `wanted(j)` must be a clause."""
+        if not good.all():
+            i, j = np.argwhere(~good)[0]
+            value = float(self.values[i, j])
+            said = str(int(value)) if value.is_integer() and abs(value) < 1e15 else str(value)
+            raise bad_value(int(i), self.names[j], said, wanted(int(j)))
+
+
+class Reading:
+    """The columns of a table, from which needed ones are taken one after another."""
+
+    def __init__(self, columns: Columns, ignore: Iterable[str]) -> None:
+        ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+        for name in ignore:
+            if name not in columns:
+                raise ValueError(f'ignore: there is no column "{name}"; the table has {listed(columns)}')
+        self.left = {name: column for name, column in columns.items() if name not in ignore}
+
+    def group(self, name: str, k: int) -> Group:
+        """The column of that name, if it holds `k` numbers in each row, or the `k` columns name_0 ….
+
+        One column stands for either: `state` or `state_0`.
+        """
+        if name in self.left:
+            values = as_numbers(name, self.left.pop(name))
+            values = values.reshape(len(values), -1) if len(values) else values.reshape(0, k)
+            if values.shape[1] != k:
+                instead = f"{name}_0 … {name}_{k - 1}, or arrays of shape (n, {k})"
+                raise ValueError(
+                    f"table: column {name} has {values.shape[1]} numbers in each row, not {k}; give {instead}"
+                )
+            return Group([name] * k, np.ascontiguousarray(values))
+        names = [f"{name}_{j}" for j in range(k)]
+        if missing := [one for one in names if one not in self.left]:
+            raise self.missing(name if k == 1 else missing[0], name, k)
+        parts = [as_numbers(one, self.left.pop(one)) for one in names]
+        for one, part in zip(names, parts, strict=True):
+            if part.ndim > 1:
+                raise ValueError(f"table: column {one} must have one number in each row, got {part.shape[1:]}")
+        return Group(names, np.ascontiguousarray(np.column_stack(parts)))
+
+    def flags(self, name: str) -> npt.NDArray[np.bool_]:
+        """The column of that name as booleans; 0, 1 and the texts true and false are accepted."""
+        column = self.left.get(name)
+        if column is not None and column.dtype.kind == "U" and column.ndim == 1:
+            words = np.char.lower(np.char.strip(column))
+            known = np.isin(words, list(WORDS))
+            if not known.all():
+                raise bad_value(int(np.argmin(known)), name, repr(str(column[~known][0])), "it must be true or false")
+            self.left[name] = np.array([WORDS[word] for word in words])
+        found = self.group(name, 1)
+        found.check((found.values == 0.0) | (found.values == 1.0), lambda j: "it must be true or false")
+        return np.asarray(found.values[:, 0] == 1.0)
+
+    def missing(self, wanted: str, name: str, k: int) -> ValueError:
+        """The error for a column that is not there."""
+        close = difflib.get_close_matches(wanted, [other for other in self.left if not KNOWN.fullmatch(other)], 1)
+        guess = f' (did you mean "{close[0]}"? rename it)' if close else ""
+        why = {
+            "terminated": "; False in every row if no episode ends before its time limit",
+            "step": "; the step of the episode, from 0: this agent's values depend on it",
+        }.get(name, f"; {name} has {k} columns here" if k > 1 else "")
+        return ValueError(f'table: the column "{wanted}" is missing{guess}{why}; the table has {listed(self.left)}')
+
+    def check_rest(self) -> None:
+        """Reject columns that are not known."""
+        if unknown := [name for name in self.left if name not in NOT_USED]:
+            raise ValueError(
+                f"table: unknown columns {listed(unknown)}; leave them out, or give ignore={unknown}; known are "
+                "state_0 …, action (or action_0 …), reward, next_state_0 …, terminated, step, episode and truncated"
+            )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes."""
+    return ", ".join(f'"{name}"' for name in names) or "no columns"
+
+
+def as_numbers(name: str, column: npt.NDArray[Any]) -> Floats:
+    """A column as float64, or an error that names the first row that is not a number."""
+    if column.dtype.kind == "U":
+        for i, text in enumerate(column.reshape(len(column), -1)[:, 0]):
+            try:
+                float(text)
+            except ValueError:
+                raise bad_value(i, name, repr(str(text)), "it must be a number") from None
+        raise ValueError(
+            f"table: column {name} holds texts, not numbers; convert it, for instance with a cast to float"
+        )
+    return np.asarray(column, np.float64)
+
+
+# --------------------------------------------------------------------------------------------------- checks of the rows
+
+
+def check_states(states: Group, spaces: Spaces) -> Floats:
+    """The states, clipped by at most the rounding to float32."""
+    x, low, high, slack = states.values, spaces.low, spaces.high, spaces.slack
+    states.check(np.isfinite(x), lambda j: "it must be a finite number")
+    if spaces.discrete:
+        whole = (x == np.floor(x)) & (x >= low) & (x <= high)
+        states.check(whole, lambda j: f"it must be one of {low[0]:.0f} … {high[0]:.0f}")
+    inside = (x >= low - slack) & (x <= high + slack)
+    states.check(inside, lambda j: f"it must lie in the state space, from {low[j]} to {high[j]}")
+    return np.clip(x, low, high)
+
+
+def check_actions(actions: Group, spaces: Spaces) -> npt.NDArray[np.int64]:
+    """The numbers of the actions, from 0; for continuous ones those of the nearest in the net."""
+    a, net = actions.values, spaces.net
+    if net is not None:
+        low, high = net.low, net.high
+        actions.check(net.inside(a), lambda j: f"it must lie in the action space, from {low[j]} to {high[j]}")
+        return net.numbers(a)
+    first, last = spaces.first_action, spaces.first_action + spaces.actions - 1
+    good = (a == np.floor(a)) & (a >= first) & (a <= last)
+    actions.check(good, lambda j: f"it must be one of {first} … {last}")
+    return a[:, 0].astype(np.int64) - first
+
+
+def check_rewards(reward: Group, ends: npt.NDArray[np.bool_], ranges: Any) -> None:
+    """Rewards are finite and, where the range is a promise, inside it; terminations need a range that includes 0."""
+    r = reward.values
+    reward.check(abs(r) < LARGEST, lambda j: "it must be a finite number")
+    floor, ceiling = ranges.limits
+    outside = (r < floor) | (r > ceiling)
+    if ranges.strict and outside.any():
+        i = int(np.argmax(outside[:, 0]))
+        raise ValueError(f"table: row {i} (the first is 0), column reward: {ranges.outside_error(float(r[i, 0]))}")
+    if ends.any() and not ranges.holds_zero:
+        raise ValueError(f"table: row {int(np.argmax(ends))} (the first is 0), column terminated: {ranges.end_error()}")
+
+
+def check_steps(steps: Group | None, spaces: Spaces, needed: bool, n: int) -> npt.NDArray[np.int64]:
+    """The steps; those of a table without them count as the last one, so that no row is taken for a start."""
+    H = spaces.horizon
+    if steps is None:
+        return np.full(n, H - 1, np.int64)
+    h = steps.values
+    remedy = "" if needed else '; this agent pools its data over steps, so ignore=["step"] takes rows of any step'
+    steps.check((h == np.floor(h)) & (h >= 0) & (h < H), lambda j: f"it must be one of 0 … {H - 1}{remedy}")
+    return h[:, 0].astype(np.int64)

@@ -1,0 +1,299 @@
+"""The forms in which `learn_from` takes tables, and errors that name the row and the column."""
+
+from __future__ import annotations
+
+import math
+import sys
+import types
+
+import gymnasium as gym
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kernelrl as krl
+from logged_rows import logged
+from small_envs import Chain
+
+ENV = "kernelrl/TwinRooms-v0"
+BOX = "kernelrl/Oil-v0"
+SEED = 5
+
+
+def rows():
+    return logged(ENV, 3, 0.1)
+
+
+def learnt(table, new=lambda: krl.UCBVI(bins=3), env=ENV, **options):
+    """The optimistic values after learning from a table."""
+    agent = new()
+    agent.learn_from(table, env=env, seed=SEED, **options)
+    first = agent.spaces.low[None].reshape(1, *agent.spaces.shape)
+    return [agent.q_values(first, 0).tolist(), agent.counts(first, 0).tolist()]
+
+
+def spoilt(column, row, value, table=None):
+    """The rows with another value in one place, as a mapping of lists."""
+    table = rows() if table is None else table
+    columns = table.to_dict(as_series=False)
+    columns[column][row] = value
+    return columns
+
+
+# --------------------------------------------------------------------------------------------------------------- forms
+
+
+def test_all_forms_give_the_same(tmp_path):
+    table, expected = rows(), learnt(rows())
+    table.write_parquet(tmp_path / "log.parquet")
+    table.write_csv(tmp_path / "log.csv")
+    pandas.DataFrame(table.to_dict(as_series=False)).to_csv(tmp_path / "pandas.csv", index=False)
+    states = {name: table.select(f"{name}_0", f"{name}_1").to_numpy() for name in ("state", "next_state")}
+    others = {name: table[name].to_numpy() for name in ("action", "reward", "terminated", "step")}
+    frame = pandas.DataFrame(table.to_dict(as_series=False))
+    forms = {
+        "polars": table,
+        "lazy": table.lazy(),
+        "float32 steps": table.with_columns(polars.col("step").cast(polars.Float32)),
+        "pandas": frame,
+        "pandas with missing values allowed": frame.convert_dtypes(dtype_backend="numpy_nullable"),
+        "pandas of objects": frame.astype(object),
+        "pyarrow": pyarrow.table(table.to_dict(as_series=False)),
+        "lists": table.to_dict(as_series=False),
+        "arrays": {name: table[name].to_numpy() for name in table.columns},
+        "arrays of states": {**states, **others},
+        "lists of states": {**{name: x.tolist() for name, x in states.items()}, **others},
+        "parquet": tmp_path / "log.parquet",
+        "parquet as text": str(tmp_path / "log.parquet"),
+        "csv": tmp_path / "log.csv",
+        "csv of pandas": tmp_path / "pandas.csv",
+    }
+    for name, form in forms.items():
+        assert learnt(form) == expected, name
+    one = table.with_columns(terminated=polars.lit(False))
+    assert learnt({**states, **others, "terminated": False}) == learnt(one)
+    assert learnt(table.rename({"action": "action_0"})) == expected
+    shuffled = table.select(reversed(table.columns))
+    assert learnt(shuffled) == expected
+
+
+def test_columns_that_are_not_known():
+    table = rows().with_columns(weather=polars.lit("fine"), wind=1.5)
+    with pytest.raises(
+        ValueError, match=r"unknown columns \"weather\", \"wind\"; leave them out, or give ignore=\['we"
+    ):
+        learnt(table)
+    assert learnt(table, ignore=["weather", "wind"]) == learnt(rows())
+    assert learnt(rows().with_columns(wind=1.5), ignore="wind") == learnt(rows())
+    with pytest.raises(ValueError, match='ignore: there is no column "rain"; the table has "episode", "step"'):
+        learnt(table, ignore=["rain"])
+
+
+def test_columns_that_are_missing():
+    for name in ("state_1", "action", "reward", "next_state_0", "terminated"):
+        with pytest.raises(ValueError, match=f'table: the column "{name}" is missing'):
+            learnt(rows().drop(name))
+    with pytest.raises(ValueError, match=r'"reward" is missing \(did you mean "rewards"\? rename it\)'):
+        learnt(rows().rename({"reward": "rewards"}))
+    with pytest.raises(ValueError, match="False in every row if no episode ends before its time limit"):
+        learnt(rows().drop("terminated"))
+    with pytest.raises(ValueError, match=r'"state_0" is missing; state has 2 columns here; the table has "step"'):
+        learnt(rows().drop("state_0", "state_1", "episode"))
+    with pytest.raises(ValueError, match='"state_1" is missing'):  # of an environment with another dimension
+        learnt(logged("kernelrl/Ramp-v0", 2))
+    with pytest.raises(ValueError, match=r'unknown columns "state_1", "next_state_1"'):
+        learnt(rows(), env="kernelrl/Ramp-v0")
+    with pytest.raises(ValueError, match="the table has no columns"):
+        learnt({})
+
+
+# ------------------------------------------------------------------------------------------------------------ bad rows
+
+BAD = [
+    ("state_1", math.nan, "the value is nan; it must be a finite number"),
+    ("state_0", math.inf, "the value is inf; it must be a finite number"),
+    ("next_state_1", 1.5, "the value is 1.5; it must lie in the state space, from 0.0 to 1.0"),
+    ("state_0", "north", "the value is 'north'; it must be a number"),
+    ("state_0", None, "the value is missing; it must be a number"),
+    ("action", 4, "the value is 4; it must be one of 0 … 3"),
+    ("action", -1, "it must be one of 0 … 3"),
+    ("action", 1.5, "the value is 1.5; it must be one of 0 … 3"),
+    ("action", math.nan, "it must be one of 0 … 3"),
+    ("reward", math.nan, "the value is nan; it must be a finite number"),
+    ("reward", -1e100, "it must be a finite number"),
+    ("terminated", 2, "it must be true or false"),
+    ("terminated", None, "the value is missing"),
+    ("step", 20, "it must be one of 0 … 19; this agent pools its data over steps, so ignore="),
+    ("step", -1, "it must be one of 0 … 19"),
+    ("step", 0.5, "it must be one of 0 … 19"),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "said"), BAD, ids=[f"{column} {value}" for column, value, _ in BAD])
+def test_a_bad_value_is_named(column, value, said):
+    with pytest.raises(ValueError, match=rf"^table: row 17 \(the first is 0\), column {column}: (.*; )?{said}"):
+        learnt(spoilt(column, 17, value))
+
+
+@settings(max_examples=40)
+@given(
+    row=st.integers(0, 59),
+    column=st.sampled_from(["state_0", "next_state_1", "action", "reward", "step", "terminated"]),
+    value=st.one_of(
+        st.just(math.nan),
+        st.just(math.inf),
+        st.none(),
+        st.text(max_size=3),
+        st.floats(-1e300, -1e100),
+        st.just(10**120),
+        st.just(10**400),
+    ),
+)
+def test_any_bad_value_is_named_and_nothing_taken_in(row, column, value):
+    agent = krl.UCBVI(bins=3)
+    agent.learn_from(rows(), env=ENV, seed=SEED)
+    before = agent.counts([[0.1, 0.1]], 0).tolist()
+    with pytest.raises(ValueError, match=rf"^table: row {row} \(the first is 0\), column {column}: the value is "):
+        agent.learn_from(spoilt(column, row, value))
+    assert agent.counts([[0.1, 0.1]], 0).tolist() == before
+    assert int(agent.model.store.number[1]) == len(rows())
+
+
+def test_a_file_with_bad_values(tmp_path):
+    table = rows()
+    for column, value, said in [
+        ("reward", "high", "row 4 .*, column reward: the value is 'high'; it must be a number"),
+        ("reward", None, r"row 4 .*, column reward: the value is missing \(null\); every row needs a value"),
+        ("state_0", "NaN", "row 4 .*, column state_0: the value is nan"),
+        ("terminated", "yes", "row 4 .*, column terminated: the value is 'yes'; it must be true or false"),
+        ("action", "7", "row 4 .*, column action: the value is 7; it must be one of 0 … 3"),
+    ]:
+        values = [str(value).lower() for value in table[column]]
+        values[4] = value
+        table.with_columns(polars.Series(column, values)).write_csv(tmp_path / "log.csv")
+        with pytest.raises(ValueError, match=said):
+            learnt(tmp_path / "log.csv")
+    with pytest.raises(FileNotFoundError, match=r"table: there is no file .*none.csv"):
+        learnt(tmp_path / "none.csv")
+    (tmp_path / "log.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"log.parquet cannot be read as Parquet: "):
+        learnt(tmp_path / "log.parquet")
+    (tmp_path / "log.txt").write_text("1, 2")
+    with pytest.raises(ValueError, match=r"log.txt must end in .parquet, .pq, .csv"):
+        learnt(tmp_path / "log.txt")
+
+
+def test_types_that_are_no_numbers():
+    texts = rows().with_columns(polars.col("reward").cast(polars.String))
+    with pytest.raises(ValueError, match="column reward holds texts, not numbers; convert it"):
+        learnt(texts)
+    dates = {**rows().to_dict(as_series=False), "reward": np.full(60, "2026-01-01", "datetime64[D]")}
+    with pytest.raises(ValueError, match="column reward must hold numbers, and its type is datetime64"):
+        learnt(dates)
+    with pytest.raises(TypeError, match=r"table must be a polars or pandas frame, .* or a Minari dataset .*; got int"):
+        learnt(3)
+    with pytest.raises(ValueError, match=r"columns must have the same number of rows, got .*reward 59"):
+        learnt({**rows().to_dict(as_series=False), "reward": [0.0] * 59})
+    with pytest.raises(ValueError, match="column state_0 has rows of different lengths"):
+        learnt({**rows().to_dict(as_series=False), "state_0": [[0.1], [0.1, 0.2]] * 30})
+    with pytest.raises(ValueError, match="column state has 3 numbers in each row, not 2"):
+        learnt({**rows().to_dict(as_series=False), "state": np.zeros((60, 3))})
+    twice = pandas.DataFrame(rows().to_dict(as_series=False)).rename(columns={"episode": "step"})
+    with pytest.raises(ValueError, match='there are two columns "step"'):
+        learnt(twice)
+
+
+def test_actions_of_a_box():
+    table = logged(BOX, 3)
+    with pytest.raises(
+        ValueError, match=r"row 2 .*, column action_0: the value is 1.5; it must lie in the action space"
+    ):
+        learnt(spoilt("action_0", 2, 1.5, table), lambda: krl.AdaptiveQL(), BOX)
+    with pytest.raises(ValueError, match="column action_0: the value is nan"):
+        learnt(spoilt("action_0", 2, math.nan, table), lambda: krl.AdaptiveQL(), BOX)
+
+
+def test_states_of_a_discrete_space():
+    env = gym.wrappers.TimeLimit(Chain(first=3), 6)
+    table = krl.RandomAgent().fit(env, 3, seed=0, progress=False, transitions=True).transitions
+    for value in (2, 7, 3.5):
+        with pytest.raises(
+            ValueError, match=rf"row 2 .*, column state: the value is {value}.*; it must be one of 3 … 6"
+        ):
+            krl.UCBVI().learn_from(spoilt("state", 2, value, table), env=env)
+
+
+def test_a_termination_where_the_range_excludes_zero():
+    table = rows().with_columns(reward=1.5, terminated=polars.int_range(polars.len()) == 8)
+    with pytest.raises(ValueError, match=r"row 8 .*, column terminated: reward_range: \(1.0, 2.0\) excludes 0"):
+        learnt(table, lambda: krl.UCBVI(bins=3, reward_range=(1, 2)))
+
+
+# -------------------------------------------------------------------------------------------------------------- Minari
+
+
+class Episode:
+    """What an episode of Minari has; one more observation than there are steps."""
+
+    def __init__(self, table, number):
+        self.id = number
+        last = table.tail(1).select(polars.col("^next_state_.*$")).to_numpy()
+        self.observations = np.concatenate([table.select(polars.col("^state_.*$")).to_numpy(), last])
+        self.actions, self.rewards = table["action"].to_numpy(), table["reward"].to_numpy()
+        self.terminations, self.truncations = table["terminated"].to_numpy(), table["truncated"].to_numpy()
+
+
+class Dataset:
+    """A stand-in for a dataset of Minari."""
+
+    def __init__(self, table):
+        self.episodes = [Episode(part, k) for (k,), part in table.group_by("episode", maintain_order=True)]
+
+    def iterate_episodes(self):
+        yield from self.episodes
+
+
+def test_a_minari_dataset(monkeypatch):
+    dataset = Dataset(rows())
+    assert learnt(dataset) == learnt(rows())
+    asked = []
+    module = types.ModuleType("minari")
+    module.load_dataset = lambda name: asked.append(name) or dataset
+    module.__spec__ = types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "minari", module)
+    assert learnt("minari:twin/rooms-v0") == learnt(rows())
+    assert asked == ["twin/rooms-v0"]
+
+    def missing(name):
+        raise FileNotFoundError(f"Dataset {name} not found locally")
+
+    module.load_dataset = missing
+    with pytest.raises(
+        ValueError, match=r"twin/rooms-v0 cannot be loaded \(FileNotFound.*minari download twin/rooms-v0"
+    ):
+        learnt("minari:twin/rooms-v0")
+
+
+def test_a_minari_dataset_that_does_not_fit(monkeypatch):
+    dataset = Dataset(rows())
+    dataset.episodes[1].observations = dataset.episodes[1].observations[:-1]
+    with pytest.raises(
+        ValueError, match="episode 1 of the Minari dataset has 20 observations and 20 actions for 20 rew"
+    ):
+        learnt(dataset)
+    dataset.episodes[0].observations = {"position": 1}
+    with pytest.raises(ValueError, match="the observations of the Minari dataset are a dict"):
+        learnt(dataset)
+    dataset.episodes = []
+    with pytest.raises(ValueError, match="the Minari dataset has no episodes"):
+        learnt(dataset)
+    if "minari" not in sys.modules:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(
+            ValueError, match=r"minari:a needs Minari, which is not installed: pip install 'kernelrl\[data"
+        ):
+            learnt("minari:a")
