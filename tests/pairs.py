@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.agents.action_kernel import OTHERS
-from kernelrl.planning.incremental import STILL
+from kernelrl.planning.passing import PLAN_ERROR
 from naive import kernels, metrics
 from naive.between_actions import Between
 from naive.bonuses import SimplifiedBonus
@@ -67,8 +67,8 @@ def in_own_units(lipschitz, width):
 
 
 def tolerance(greedy: bool, log: Log, merge: float | None) -> float:
-    """How far read-outs may be off: exact Kernel-UCBVI passes on no change below STILL, see `kernel_ucbvi`."""
-    return TOLERANCE if greedy or merge is not None else 2 * log.H * STILL
+    """How far read-outs may be off: see `kernelrl.planning.passing` for exact Kernel-UCBVI."""
+    return TOLERANCE if greedy or merge is not None else PLAN_ERROR
 
 
 class Pair:

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.agents.reward_range import RewardRange
-from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import PLANS
+from kernelrl.planning.passing import PLAN_ERROR
 from naive import kernels, metrics
 from naive.adamb import NaiveAdaMB, root
 from naive.adaptive_ql import NaiveAdaptiveQL
@@ -127,7 +127,7 @@ def test_what_is_planned_is_as_if_the_range_had_been_known(kind, scale):
         tell(given, episode)
     assert auto.settings_used()["reward_range"] == known
     states = states_to_read()
-    off = 2 * H * STILL * (known[1] - known[0]) if kind in ("KernelUCBVI", "KernelUCBVI interpolated") else 1e-9
+    off = PLAN_ERROR * (known[1] - known[0]) if kind in ("KernelUCBVI", "KernelUCBVI interpolated") else 1e-9
     auto.begin_episode()
     if "doubling" not in PLANNING[kind][1].values():
         given.begin_episode()

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from naive import metrics
-from pairs import READ_OUTS, STILL, TOLERANCE, Pair, some_states
+from pairs import PLAN_ERROR, READ_OUTS, TOLERANCE, Pair, some_states
 from problems import random_log
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
@@ -136,7 +136,7 @@ def test_samples_are_counted_once(merge):
     for h in range(3):
         for name in READ_OUTS:
             at_last, always = (getattr(agent, name)(STATES, h) for agent in (moving, still))
-            assert_allclose(at_last, always, rtol=TOLERANCE, atol=6 * STILL)
+            assert_allclose(at_last, always, rtol=TOLERANCE, atol=PLAN_ERROR)
 
 
 def falling(k):
@@ -160,5 +160,5 @@ def test_moments_follow_the_bandwidth(merge):
     for h in range(3):
         for name in READ_OUTS:
             at_last, always = (getattr(agent, name)(STATES, h) for agent in agents)
-            assert_allclose(at_last, always, rtol=TOLERANCE, atol=6 * STILL, err_msg=f"{name} at step {h}")
+            assert_allclose(at_last, always, rtol=TOLERANCE, atol=PLAN_ERROR, err_msg=f"{name} at step {h}")
     assert agents[0].bonuses(STATES, 0).min() < 3.0

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.planning.incremental import STILL
+from kernelrl.planning.passing import PLAN_ERROR
 from naive import kernels, metrics
 from naive.kernel_ucbvi import NaiveKernelUCBVI
 from naive.representatives import NaiveRepresentatives
@@ -48,7 +48,7 @@ def test_against_the_equations(merge, stationary, replan, low):
     )
     if merge is not None:
         naive = NaiveRepresentatives(merge, metrics.euclidean).before(core, ("q_values", "values"))
-    states, bound, off = some_states(log, rng), 0, 1e-9 if merge is not None else 18 * STILL
+    states, bound, off = some_states(log, rng), 0, 1e-9 if merge is not None else PLAN_ERROR
     for k, episode in enumerate(log.episodes, start=1):
         if core.L[0] != constant(k):
             core.L = np.full(3, constant(k))

@@ -15,8 +15,8 @@ from kernelrl.agents.guarantees import Bounds, check_certificate, check_order
 from kernelrl.bonuses.smoothed import Bonus
 from kernelrl.episodes import verbs
 from kernelrl.geometry.metrics import embed
-from kernelrl.planning.incremental import STILL
 from kernelrl.planning.interface import Planned
+from kernelrl.planning.passing import PLAN_ERROR
 from kernelrl.planning.sides import LOWER, UPPER
 from kernelrl.stores.interface import has_ended, samples_in, start_states
 
@@ -59,9 +59,9 @@ class CertifiedAgent(Agent, abstract=True):
         embed(self.model.settings.space, x, u)
         lower, upper = bounds.at(u)
         # The agent's own plan is also an upper bound, up to changes that it has not passed on.
-        planned = verbs.read_values(self.handle(), x, 0) + 2.0 * self.spaces.horizon * STILL
+        planned = verbs.read_values(self.handle(), x, 0) + PLAN_ERROR
         upper = float(min(upper, planned))
-        check_order(lower, upper, 2.0 * self.spaces.horizon * STILL)
+        check_order(lower, upper, PLAN_ERROR)
         return self.in_own_units(lower, 0), self.in_own_units(upper, 0)
 
     def policy_gap(
@@ -125,5 +125,5 @@ class CertifiedAgent(Agent, abstract=True):
 
     def gap(self) -> float:
         """The largest gap between certified bounds at recent start states, in the environment's units."""
-        starts, slack = start_states(self.model.store), 2.0 * self.spaces.horizon * STILL
+        starts, slack = start_states(self.model.store), PLAN_ERROR
         return self.certified_bounds().widest(starts, slack) * self.rewards.width

@@ -30,6 +30,8 @@ from kernelrl.jit.compile import compiled, generic
 __all__ = [
     "CLASSES",
     "KERNELS",
+    "LOG2E",
+    "ROUGH",
     "Compact",
     "Cosine",
     "Epanechnikov",
@@ -47,6 +49,7 @@ __all__ = [
     "is_gaussian",
     "kernel_weight",
     "resolve_kernel",
+    "rough_power",
     "weigh_in_place",
     "weight",
 ]
@@ -57,6 +60,7 @@ LOG2E = 1.0 / math.log(2.0)
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = math.log(2.0) - LN2_HIGH + 2.3190468138462996e-17  # what float64 drops of ln 2 below LN2_HIGH
 SHIFTER = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
+ROUGH = 5e-11  # the relative error of `rough_power`
 SMALLEST = -708.0  # exp of less is below the normal range
 PADDING = 1e290  # no squared distance between states is above; places that hold no state are farther away
 
@@ -108,6 +112,47 @@ def exp_negative(x: Any) -> Any:
     p = p * f + 1.0
     p = p * f + 1.0
     return p * power_of_two(shifted)
+
+
+@intrinsic
+def _times_power_of_two(typingctx, p, shifted):
+    """p·2^n from n + SHIFTER, for p near 1: the low bits of the float are n, added to the exponent of p."""
+
+    def codegen(context, builder, signature, arguments):
+        word, real = ir.IntType(64), ir.DoubleType()
+        p, shifted = (builder.bitcast(argument, word) for argument in arguments)
+        return builder.bitcast(builder.add(p, builder.shl(shifted, ir.Constant(word, 52))), real)
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+def times_power_of_two(p: Any, shifted: Any) -> Any:
+    """p·2^n from n + SHIFTER."""
+    return math.ldexp(p, int(shifted - SHIFTER))
+
+
+@overload(times_power_of_two)
+def _times_power_of_two_compiled(p, shifted):
+    return lambda p, shifted: _times_power_of_two(p, shifted)
+
+
+@compiled(fastmath={"contract"})
+def rough_power(z: Any) -> Any:
+    """2^{-z} for 0 ≤ z ≤ 1000 to a relative error below ROUGH, in half the time of `exp_negative`; nonsense for more.
+
+    2^{-z} = 2^n·2^{-f} with |f| ≤ ½, where the polynomial of degree 7 has the smallest relative error.
+    """
+    shifted = SHIFTER - z
+    f = z + (shifted - SHIFTER)
+    p = -1.5201921850139109e-05
+    p = p * f + 0.0001546929125124996
+    p = p * f - 0.0013333922563403594
+    p = p * f + 0.009618027253326774
+    p = p * f - 0.05550410353446958
+    p = p * f + 0.2402265119816017
+    p = p * f - 0.6931471807284476
+    p = p * f + 0.9999999999616817
+    return times_power_of_two(p, shifted)
 
 
 @compiled

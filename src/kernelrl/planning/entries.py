@@ -29,9 +29,10 @@ from kernelrl.planning.interface import check_plan, complete_plan, for_settings,
 from kernelrl.stores.interface import grown_for, has_room_for
 from kernelrl.stores.samples import LOGGED
 
-__all__ = ["ARRIVAL", "ARRIVAL_STEP", "PLANNED", "Incremental", "new_incremental"]
+__all__ = ["ARRIVAL", "ARRIVAL_STEP", "AWAKE", "PLANNED", "Incremental", "new_incremental"]
 
 PLANNED, ARRIVAL, ARRIVAL_STEP = 1, 2, 3
+AWAKE = -1.0  # of `rest`
 
 
 class Incremental(NamedTuple):
@@ -57,7 +58,11 @@ class Incremental(NamedTuple):
     T: Annotated[np.ndarray, Field("each rows E.chunks E.width")]
     Q: Annotated[np.ndarray, Field("each rows E.chunks E.width", infinite=True)]  # Q̃
     lowest: Annotated[np.ndarray, Field("rows E.chunks", infinite=True)]  # smallest Q̃ of the chunk
-    touched: Annotated[np.ndarray, Field("rows E.chunks", np.bool_)]  # T or C changed since Q was computed
+    touched: Annotated[np.ndarray, Field("each rows E.chunks", np.bool_)]  # T or C changed since Q was computed
+    drift: Annotated[np.ndarray, Field("H", least=0, most=1)]  # how far T/C of each step may be off by rounding
+    # AWAKE, or what `rises` was when T was last up to date, see `kernelrl.planning.resting`
+    rest: Annotated[np.ndarray, Field("each rows E.chunks E.width", least=-1)]
+    rises: Annotated[np.ndarray, Field("H", least=0)]  # sum of the largest rise of V_{h+1} in each plan
     # slot of a point of Y at exactly the sample's state, or -1
     tip: Annotated[np.ndarray, Field("S.chunks S.width", np.int64, of="S", index="Y", none=True, fill=-1)]
     # Interpolation only, see `kernelrl.geometry.cones`:
@@ -75,6 +80,9 @@ class Incremental(NamedTuple):
     scratch: Annotated[np.ndarray, Field("3 places", scratch=True)]
     # MOVED: slots whose value or cone changed; ORPHANS: next states whose lowest cone rose
     queues: Annotated[np.ndarray, Field("2 64*max(S.chunks,Y.chunks)", np.int64, scratch=True)]
+    # Points in strips, see `kernelrl.geometry.strips`
+    strips: Annotated[np.ndarray, Field("3 128*max(S.chunks,Y.chunks)", scratch=True)]
+    order: Annotated[np.ndarray, Field("3 128*max(S.chunks,Y.chunks)", np.int64, scratch=True)]
     # Σwρ and Σw², if the bonus needs them
     moments: Annotated[np.ndarray, Field("moments each E.chunks E.width", least=0)]
 
@@ -135,11 +143,12 @@ def new_incremental(settings, low, high, cell, cone_cell, moments):
         Y, payload(Y, rows), payload(Y, rows), np.zeros((rows, number_of_chunks(Y)), np.bool_),
         payload(Y, dtype=np.int64),
         payload(E, each), payload(E, each, rows), payload(E, each, rows, fill=math.inf),
-        np.full((rows, number_of_chunks(E)), math.inf), np.zeros((rows, number_of_chunks(E)), np.bool_),
-        payload(S, dtype=np.int64, fill=-1), payload(S, rows * some), payload(S, rows * some, fill=VOID),
+        np.full((rows, number_of_chunks(E)), math.inf), np.zeros((each, rows, number_of_chunks(E)), np.bool_),
+        np.zeros(H), payload(E, each, rows, fill=AWAKE), np.zeros(H), payload(S, dtype=np.int64, fill=-1),
+        payload(S, rows * some), payload(S, rows * some, fill=VOID),
         payload(S, rows * some, dtype=np.int32, fill=-1), payload(Y, A * some, rows),
         payload(Y, A * some, rows, dtype=np.int32), payload(Y, A * some, rows, 2, dtype=np.int32),
-        np.zeros((3, max(d, A, H))), np.zeros((2, number_of_chunks(S) * WIDTH), np.int64),
+        np.zeros((3, max(d, A + 1, H))), *new_scratch(S, Y),
         payload(E, 2 if moments else 0, each),
     )  # fmt: skip
 
@@ -189,11 +198,18 @@ def grow_incremental(plan, settings, samples):
             T=lengthen(plan.T, chunks, 2),
             Q=lengthen(plan.Q, chunks, 2, math.inf),
             lowest=lengthen(plan.lowest, chunks, 1, math.inf),
-            touched=lengthen(plan.touched, chunks, 1),
+            touched=lengthen(plan.touched, chunks, 2),
+            rest=lengthen(plan.rest, chunks, 2, AWAKE),
             moments=lengthen(plan.moments, chunks, 2),
         )
-    places = WIDTH * max(number_of_chunks(plan.S), number_of_chunks(plan.Y))
-    return plan._replace(queues=np.zeros((2, places), np.int64)), samples
+    queues, in_strips, index = new_scratch(plan.S, plan.Y)
+    return plan._replace(queues=queues, strips=in_strips, order=index), samples
+
+
+def new_scratch(S, Y):
+    """The arrays `queues`, `sorted` and `index`."""
+    places = WIDTH * max(number_of_chunks(S), number_of_chunks(Y))
+    return np.zeros((2, places), np.int64), np.zeros((3, 2 * places)), np.zeros((3, 2 * places), np.int64)
 
 
 @for_settings.implement_plain(Incremental)

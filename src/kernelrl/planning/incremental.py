@@ -12,14 +12,14 @@ points of `Y`). Each entry stores C = β + Σw and T = Σw·G with G_s = r_s + P
 was last passed on. A plan then
 
  1. adds the new samples: they add weight to nearby entries, and become entries themselves;
- 2. goes backwards in h: where V_{h+1}(y_s) differs from P_s by more than STILL, the difference is passed on to T of the
+ 2. goes backwards in h: where V_{h+1}(y_s) differs from P_s, the difference is passed on to T of the
     entries near x_s; Q̃ = T/C + B is computed again where T or C changed; then V_h is updated.
 
 With interpolation, each next state stores for each action the height M of its lowest cone and which cone that is
 (`kernelrl.geometry.cones`).
 
-Each of the H steps adds an error of at most STILL for values and STILL for cones, so values are within 2·H·STILL of a
-full plan (`planning/full.py`).
+Tiny changes wait until they have added up (`planning/passing.py`): values are within PLAN_ERROR of those of a full plan
+(`planning/full.py`).
 """
 
 import math
@@ -30,7 +30,6 @@ from kernelrl.bonuses.interface import count
 from kernelrl.geometry.buckets import WIDTH, add_point, all_chunks, found, point_at, size_of
 from kernelrl.geometry.cones import Claims, claim, forget_slack, lowest_cone, rise, search, settle, sink
 from kernelrl.geometry.interpolation import cones_at
-from kernelrl.geometry.kernels import fades_at
 from kernelrl.jit.compile import inner
 from kernelrl.planning.entries import ARRIVAL, ARRIVAL_STEP, PLANNED, Incremental
 from kernelrl.planning.interface import (
@@ -41,8 +40,9 @@ from kernelrl.planning.interface import (
     q_at,
     renew,
 )
+from kernelrl.planning.passing import MOVED, ORPHANS, entry_list, moved, pass_on, still
+from kernelrl.planning.resting import best_of_awake
 from kernelrl.stores.estimates import (
-    add_change,
     add_moments,
     add_weights,
     list_bonuses,
@@ -67,24 +67,11 @@ from kernelrl.stores.samples import (
     lone_target,
     row,
 )
-from kernelrl.stores.units import mapped
 
-__all__ = ["STILL", "Incremental"]
-
-STILL = 2e-8  # smaller changes of a value are not passed on; 2·H·STILL is below 1e-6 for usual horizons
-MOVED, ORPHANS = range(2)  # of `queues`
-FAINT = 1e-15  # smaller changes of T are not made
+__all__ = ["Incremental"]
 
 
 # ---------------------------------------------------------------------------------------------------- adding samples
-
-
-@inner
-def entry_list(settings, h, a):
-    """The list of entries of step `h` and action `a`, and their first index in C, T and Q."""
-    if settings.interpolate:
-        return action_list(settings, h, a), 0
-    return pool(settings, h), a
 
 
 @inner
@@ -99,7 +86,7 @@ def fill_entry(plan, settings, e, u, h, a, sums):
         plan.moments[1, k, e // WIDTH, e % WIDTH] = W2
     for r in range(sums.size):
         plan.T[k, r, e // WIDTH, e % WIDTH] = sums[r]
-        plan.touched[r, e // WIDTH] = True
+        plan.touched[k, r, e // WIDTH] = True
 
 
 @inner
@@ -173,7 +160,7 @@ def add_sample(plan, settings, samples, t):
             plan.height[r, s // WIDTH, s % WIDTH] = np.float64(H - level)
     E = plan.S if settings.interpolate else plan.Y
     which, k = entry_list(settings, h, a)
-    add_weights(settings, E, which, u, targets, plan.C[k], plan.T[k], plan.touched)
+    add_weights(settings, E, which, u, targets, plan.C[k], plan.T[k], plan.touched[k])
     if plan.moments.shape[0] > 0:
         add_moments(settings, E, which, u, plan.moments[0, k], plan.moments[1, k])
     if settings.interpolate:
@@ -185,80 +172,12 @@ def add_sample(plan, settings, samples, t):
 @inner
 def touch_all(touched):
     """Set all flags: the bonus of every entry has changed."""
-    for r in range(touched.shape[0]):
-        for chunk in range(touched.shape[1]):
-            touched[r, chunk] = True
+    for k in range(touched.shape[0]):
+        for r in range(touched.shape[1]):
+            touched[k, r, :] = True
 
 
 # ------------------------------------------------------------------------------------------------------ going back in h
-
-
-@inner
-def moved(Y, which, V, P, fresh, queue):
-    """Write the slots of list `which` where `V` and `P` (chunks, WIDTH) differ into `queue`; return how many."""
-    count = 0
-    for i in range(all_chunks(Y, which)):
-        chunk = found(Y, i)
-        if fresh[chunk]:
-            fresh[chunk] = False
-            for place in range(size_of(Y, chunk)):
-                if abs(V[chunk, place] - P[chunk, place]) > STILL:
-                    queue[count] = chunk * WIDTH + place
-                    count += 1
-    return count
-
-
-@inner
-def pass_on(plan, settings, samples, h, number):
-    """Pass the changes of V_{h+1} at the `number` next states in queue MOVED on to T of the entries of step `h`.
-
-    A change goes to the entries near the sample that the next state belongs to. Changes of samples at the same state,
-    such as a start state, are passed on together: `changes` sums them by action until a sample at another state comes.
-    """
-    r = row(settings, h)
-    V, P = plan.V[row(settings, h + 1)], plan.P[row(settings, h + 1)]
-    changes = plan.scratch[1, : settings.actions]
-    for a in range(settings.actions):
-        changes[a] = 0.0
-    place = -1  # number of the sample whose state `changes` belongs to
-    for i in range(number):
-        y = plan.queues[MOVED, i]
-        s = plan.sample[y // WIDTH, y % WIDTH]
-        t = plan.number[s // WIDTH, s % WIDTH]
-        if place >= 0 and not same_place(samples, t, place):
-            carry(plan, settings, samples, place, h, changes)
-        value = V[y // WIDTH, y % WIDTH]
-        changes[samples.labels[ACTION, t]] += value - P[y // WIDTH, y % WIDTH]
-        P[y // WIDTH, y % WIDTH] = value
-        plan.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, samples.reward[t]) + value
-        place = t
-    if place >= 0:
-        carry(plan, settings, samples, place, h, changes)
-
-
-@inner
-def same_place(samples, t, other):
-    """Whether two samples have the same state."""
-    for j in range(samples.states.shape[2]):
-        if samples.states[FROM, t, j] != samples.states[FROM, other, j]:
-            return False
-    return True
-
-
-@inner
-def carry(plan, settings, samples, t, h, changes):
-    """Add each action's change (A,) of G at the state of sample `t` to T of the entries of step `h`, and reset it."""
-    r = row(settings, h)
-    E = plan.S if settings.interpolate else plan.Y
-    for a in range(settings.actions):
-        change = changes[a]
-        changes[a] = 0.0
-        if abs(change) <= FAINT:
-            continue
-        faint = fades_at(settings.kernel, FAINT / abs(change)) / math.sqrt(settings.inverse_sigma2)
-        radius = min(settings.reach, faint)
-        which, k = entry_list(settings, h, a)
-        add_change(settings, E, which, samples.states[FROM, t], change, radius, plan.T[k, r], plan.touched[r])
 
 
 @inner
@@ -275,14 +194,14 @@ def best_of_actions(Y, which, R, Q, r, V, fresh):
 
 
 @inner
-def moved_cones(S, which, R, Q, height, touched, queue):
-    """Write the slots of list `which` where min(R, Q̃) is not `height` into `queue`; return how many."""
+def moved_cones(S, which, R, Q, height, least, touched, queue):
+    """Write the slots where min(R, Q̃) differs from `height` by more than `least` into `queue`; return how many."""
     count = 0
     for i in range(all_chunks(S, which)):
         chunk = found(S, i)
         if touched[chunk]:
             for place in range(size_of(S, chunk)):
-                if abs(min(R, Q[chunk, place]) - height[chunk, place]) > STILL:
+                if abs(min(R, Q[chunk, place]) - height[chunk, place]) > least:
                     queue[count] = chunk * WIDTH + place
                     count += 1
     return count
@@ -295,7 +214,7 @@ def move_cones(plan, settings, h, a):
     R, L, space = np.float64(settings.horizon - h), settings.lipschitz[h], settings.space
     which, there, claims = action_list(settings, h, a), pool(settings, h), claims_of(plan, r, a)
     Q, fresh, u = plan.Q[0, r], plan.fresh[r], plan.scratch[0, : S.points.shape[1]]
-    count = moved_cones(S, which, R, Q, claims.height, plan.touched[r], queues[MOVED])
+    count = moved_cones(S, which, R, Q, claims.height, still(settings), plan.touched[0, r], queues[MOVED])
     orphans = 0
     for i in range(count):
         s = queues[MOVED, i]
@@ -341,28 +260,30 @@ def go_back(plan, settings, samples, h):
     """Bring Q̃_h and V_h up to date with V_{h+1} and with C and T."""
     A = settings.actions
     r, R = row(settings, h), np.float64(settings.horizon - h)
+    rise = 0.0
     if h + 1 < settings.horizon:
         above = row(settings, h + 1)
         queue, V, P, fresh = plan.queues[MOVED], plan.V[above], plan.P[above], plan.fresh[above]
-        number = moved(plan.Y, pool(settings, h + 1), V, P, fresh, queue)
-        pass_on(plan, settings, samples, h, number)
+        number = moved(plan.Y, pool(settings, h + 1), V, P, still(settings), fresh, queue)
+        rise = pass_on(plan, settings, samples, h, number)
     E = plan.S if settings.interpolate else plan.Y
     for a in range(A):
         which, k = entry_list(settings, h, a)
         renew_targets(
             settings, E, which, h, plan.C[k], plan.T[k, r], plan.moments, k, plan.Q[k, r], plan.lowest[r],
-            plan.touched[r],
+            plan.touched[k, r],
         )  # fmt: skip
     if h > 0 and settings.interpolate:
         for a in range(A):
             move_cones(plan, settings, h, a)
         best_of_actions(plan.Y, pool(settings, h), R, plan.M, r, plan.V[r], plan.fresh[r])
     elif h > 0:
-        copy_flags(plan.Y, pool(settings, h), plan.touched[r], plan.fresh[r])
-        best_of_actions(plan.Y, pool(settings, h), R, plan.Q, r, plan.V[r], plan.fresh[r])
+        for a in range(A):
+            copy_flags(plan.Y, pool(settings, h), plan.touched[a, r], plan.fresh[r])
+        best_of_awake(plan, settings, h, rise)
     for a in range(A):
-        which, _ = entry_list(settings, h, a)
-        clear_flags(E, which, plan.touched[r])
+        which, k = entry_list(settings, h, a)
+        clear_flags(E, which, plan.touched[k, r])
 
 
 @renew.implement(Incremental)
