@@ -9,10 +9,11 @@ once for all members.
 
 A list may be cut (`limits`): left out are neighbours v with
 
-    w(u, v)·n_most(v, a) ≤ share·C(u, a)/(length of the list)        for every action a and every pool of data
+    w(u, v)·n_most(v, a) ≤ f·share·C(u, a)/(length of the list)      for every action a and every pool of data
 
-so that all that is left out of T(u, a) is at most the fraction `share` of C(u, a), as long as no count n has passed
-n_most = TIMES·n + MORE, its limit. Weights fall quickly, so this leaves out more than half of the neighbours.
+with the largest f of FACTORS for which all that is left out of T(u, a) is at most the fraction `share` of C(u, a), as
+long as no count n has passed n_most = TIMES·n + MORE, its limit. Weights fall quickly, so more than half of the
+neighbours are left out, and f is rarely 1.
 
 `reads` says which groups read the row W[v]: a bit for each group, or for several that follow each other if there are
 more than BITS.
@@ -40,6 +41,7 @@ __all__ = [
 NUMBER, COVERED, TOGETHER = range(3)  # of `number`
 GROUP, ENTRY = range(2)  # of `place`
 TIMES, MORE = 4.0, 100.0
+FACTORS = (64.0, 16.0, 4.0)  # and 1
 WORDS = 16
 BITS = 64 * WORDS
 
@@ -54,7 +56,7 @@ class Groups(NamedTuple):
     weight: np.ndarray  # (entries, MEMBERS)
     place: np.ndarray  # (2, U·M) GROUP of a list e, or -1; scratch: ENTRY of v in the list being made, or -1
     reads: np.ndarray  # (U, WORDS) uint64
-    least: np.ndarray  # (pools, columns) scratch
+    least: np.ndarray  # (2, pools, columns) scratch
 
 
 def new_groups(capacity, each, pools, columns):
@@ -63,7 +65,7 @@ def new_groups(capacity, each, pools, columns):
     return Groups(
         np.zeros(3, np.int64), np.full((lists, MEMBERS), -1, np.int64), np.zeros(lists + 1, np.int64),
         np.zeros(0, np.uint32), np.zeros((0, MEMBERS)), np.full((2, lists), -1, np.int64),
-        np.zeros((capacity, WORDS), np.uint64), np.zeros((pools, columns)),
+        np.zeros((capacity, WORDS), np.uint64), np.zeros((2, pools, columns)),
     )  # fmt: skip
 
 
@@ -122,25 +124,45 @@ def find_least(near, e, limits, beta, share, least):
 
 
 @inner
-def matters(limits, least, v, w):
+def matters(limits, least, factor, v, w):
     """Whether `v`, with weight `w`, is not left out."""
     for p in range(least.shape[0]):
         for c in range(least.shape[1]):
-            if w * limits[p, v, c] > least[p, c]:
+            if w * limits[p, v, c] > factor * least[p, c]:
                 return True
     return False
 
 
 @inner
+def largest_factor(near, e, limits, least, total):
+    """The largest of FACTORS with which not too much is left out of list `e`; `total` (pools, columns) is scratch."""
+    start, end = list_of(near, e)
+    for factor in FACTORS:
+        fits = True
+        total[:] = 0.0
+        for i in range(start, end):
+            v, w = near.index[i], near.amount[i, 0]
+            if not matters(limits, least, factor, v, w):
+                for p in range(least.shape[0]):
+                    for c in range(least.shape[1]):
+                        total[p, c] += w * limits[p, v, c]
+                        fits = fits and total[p, c] <= least[p, c] * (end - start)
+        if fits:
+            return factor
+    return 1.0
+
+
+@inner
 def add_list(groups, near, e, k, first, end, limits, beta, share):
     """Add the neighbours of `e`, member `k` of a group, to the group's list, `first` … `end`-1; return the new end."""
-    entry = groups.place[ENTRY]
+    entry, factor, least = groups.place[ENTRY], 0.0, groups.least[0]
     if share > 0.0:
-        find_least(near, e, limits, beta, share, groups.least)
+        find_least(near, e, limits, beta, share, least)
+        factor = largest_factor(near, e, limits, least, groups.least[1])
     start, last = list_of(near, e)
     for j in range(start, last):
         v = near.index[j]
-        if share > 0.0 and not matters(limits, groups.least, v, near.amount[j, 0]):
+        if share > 0.0 and not matters(limits, least, factor, v, near.amount[j, 0]):
             continue
         if entry[v] < first:
             entry[v] = end
