@@ -43,6 +43,7 @@ __all__ = [
     "resolve_metric",
     "space_of_fold",
     "squared_distances",
+    "squares_to_all",
 ]
 
 UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
@@ -62,6 +63,13 @@ def squared_distances(space: Any, points: Any, chunk: Any, size: Any, n: Any, u:
     Columns from `size` on hold 1e150, so they may be treated like the others where that makes distances above 1e145.
     """
     # `points` comes whole, since cutting a piece out of an array costs as much as working on it.
+
+
+@generic
+def squares_to_all(space: Any, points: Any, number: Any, u: Any, out: Any) -> Any:
+    """out[v] = ρ² between `u` (d,) and points[v] (d, 1) for the first `number`; the same as `squared_distances`."""
+    for v in range(number):
+        squared_distances(space, points, v, 1, 1, u, out[v : v + 1])
 
 
 @generic
@@ -127,6 +135,19 @@ def squared_lp(space, points, chunk, size, n, u, out):
             out[i] = out[i] ** (2.0 / p)
 
 
+@squares_to_all.implement(LpSpace)
+def squares_to_all_lp(space, points, number, u, out):
+    if space.p != 2.0:
+        for v in range(number):
+            squared_distances(space, points, v, 1, 1, u, out[v : v + 1])
+        return
+    for v in range(number):
+        total = 0.0
+        for j in range(u.size):
+            total += (points[v, j, 0] - u[j]) * (points[v, j, 0] - u[j])
+        out[v] = total
+
+
 @gap_squared.implement(LpSpace)
 def gap_lp(space, box, chunk, u):
     # ‖·‖_p ≥ ‖·‖_2 for p ≤ 2, and ≥ ‖·‖_∞ always.
@@ -159,6 +180,9 @@ def implement_fold(cls: type[Any], embed_function: Callable[..., Any]) -> type[A
     def squared_folded(space, points, chunk, size, n, u, out):
         squared_distances(space.base, points, chunk, size, n, u, out)
 
+    def squares_to_all_folded(space, points, number, u, out):
+        squares_to_all(space.base, points, number, u, out)
+
     def gap_folded(space, box, chunk, u):
         return gap_squared(space.base, box, chunk, u)
 
@@ -168,6 +192,7 @@ def implement_fold(cls: type[Any], embed_function: Callable[..., Any]) -> type[A
     is_plane.implement(cls)(is_plane_folded)
     embed.implement(cls)(embed_function)
     squared_distances.implement(cls)(squared_folded)
+    squares_to_all.implement(cls)(squares_to_all_folded)
     gap_squared.implement(cls)(gap_folded)
     return cls
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from kernelrl.geometry.buckets import AXIS, CELLS, cell_on, check_grid, lengthen, more, new_grid
 from kernelrl.geometry.kernels import weight
-from kernelrl.geometry.metrics import squared_distances
+from kernelrl.geometry.metrics import squared_distances, squares_to_all
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
 from kernelrl.jit.handles import hand_over
@@ -71,6 +71,7 @@ CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
 NEIGHBOURS = 150  # with local bandwidths, only so many of the nearest representatives have a weight
 LONGEST = 256  # nor does a list of neighbours with local weights become longer
 FEW_CELLS = 16  # up to so many cells are searched in any case: those within BLEND merge distances
+ORDERLY = 5  # representatives in order take so many times less time than those of cells, which lie anywhere in memory
 BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
@@ -417,16 +418,15 @@ def find_within(reps, space, x, bound, number):
     """Find the representatives among the first `number` with ρ²(x, ·) ≤ `bound`; return how many.
 
     They are in `around`, and ρ² of each is in `share`. Cells within reach are searched, unless these are more than the
-    representatives.
+    representatives, or so many of all cells that going through all representatives in order takes less time.
     """
     grid, radius, n = reps.grid, math.sqrt(bound) * (1.0 + 1e-12), 0
     one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
     left, right = cell_on(grid, 0, one - radius), cell_on(grid, 0, one + radius)
     bottom, top = cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius)
-    if (right - left + 1) * (top - bottom + 1) > max(FEW_CELLS, number):
-        for v in range(number):
-            n = note_within(reps, space, v, x, bound, n)
-        return n
+    cells = (right - left + 1) * (top - bottom + 1)
+    if cells > max(FEW_CELLS, number) or ORDERLY * cells > reps.head.size:
+        return scan(reps, space, x, bound, number)
     for i in range(left, right + 1):
         for j in range(bottom, top + 1):
             v = reps.head[i * np.int64(grid[CELLS, 1]) + j]
@@ -434,6 +434,17 @@ def find_within(reps, space, x, bound, number):
                 if v < number:
                     n = note_within(reps, space, v, x, bound, n)
                 v = reps.following[v]
+    return n
+
+
+@inner
+def scan(reps, space, x, bound, number):
+    """`find_within` through all representatives in order."""
+    n = 0
+    squares_to_all(space, reps.points, number, x, reps.share)
+    for v in range(number):
+        reps.around[n], reps.share[n] = v, reps.share[v]
+        n += reps.share[n] <= bound
     return n
 
 
