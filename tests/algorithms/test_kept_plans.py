@@ -93,9 +93,44 @@ def test_a_run(kind, stationary):
         assert groups.start[groups.number[NUMBER]] < near.span[DEGREE, :U].sum() / 2
 
 
+class OwnBonus(krl.bonuses.Simplified):
+    """May be anything."""
+
+
 def test_where_nothing_may_be_left_out():
-    """A bonus with a guarantee, or with large factors: each plan is a full one."""
-    for options in ({"bonus": krl.bonuses.Simplified(root=1.5)}, {"bonus": "joint", "lipschitz": (1.0, 1.0)}):
+    """A bonus with a guarantee, with large factors or of a user's own: each plan is a full one."""
+    for options in (
+        {"bonus": krl.bonuses.Simplified(root=1.5)},
+        {"bonus": OwnBonus()},
+        {"bonus": "joint", "lipschitz": (1.0, 1.0)},
+    ):
         agent = krl.KernelUCBVI.preset("text", **options)
         agent.fit(ROOMS, 5, seed=1, progress=False)
         assert agent.model.settings.tolerance == 0.0 and agent.model.plan.clock[KEPT] == 0
+
+
+@pytest.mark.filterwarnings("ignore:max_representatives")
+@pytest.mark.parametrize("several", [False, True])
+def test_logged_data_and_files(several, tmp_path):
+    """Plans after logged data, and after loading, are those of an agent that did not pause, to the last bit."""
+    options = {"bandwidth": krl.schedules.Bandwidths([0.1, 0.05])} if several else {"bandwidth": 0.03}
+    recorder = krl.RandomAgent()
+    table = recorder.fit(ROOMS, 20, seed=4, progress=False, transitions=True).transitions
+    agents = []
+    for pauses in (False, True):
+        agent = krl.KernelUCBVI.preset("text", max_representatives=60, representatives=0.06, **options)
+        for number, work in enumerate(("play", "play", "learn", "play", "play")):
+            if work == "play":
+                agent.fit(ROOMS, 40, seed=1, progress=False)
+            else:
+                agent.learn_from(table)
+            if pauses:
+                agent.save(tmp_path / f"{number}.krl")
+                agent = krl.load(tmp_path / f"{number}.krl")
+            agent.begin_episode()
+            U = int(agent.model.store.reps.number[KNOWN])
+            np.testing.assert_allclose(agent.model.plan.Q[:, :U], full_plan(agent)[:, :U], rtol=0, atol=1e-6)
+            agent.end_episode()
+        agents.append(agent)
+    one, other = (agent.model.plan.Q for agent in agents)
+    assert np.array_equal(one[:, :U], other[:, :U])

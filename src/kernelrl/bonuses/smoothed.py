@@ -82,8 +82,8 @@ class Simplified(Bonus):
             object.__setattr__(self, name, number)
 
     def changes_slowly(self, scale: float) -> bool:
-        """It does, with factors of at most 1."""
-        return scale * self.scale * max(self.root, self.count) <= 1.0
+        """It does, with factors of at most 1. A subclass may have any bonus."""
+        return type(self) is Simplified and scale * self.scale * max(self.root, self.count) <= 1.0
 
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """The NamedTuple that compiled code uses."""

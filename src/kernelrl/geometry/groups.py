@@ -56,16 +56,16 @@ class Groups(NamedTuple):
     weight: np.ndarray  # (entries, MEMBERS)
     place: np.ndarray  # (2, U·M) GROUP of a list e, or -1; scratch: ENTRY of v in the list being made, or -1
     reads: np.ndarray  # (U, WORDS) uint64
-    least: np.ndarray  # (2, pools, columns) scratch
+    least: np.ndarray  # (2, pools, A) scratch
 
 
-def new_groups(capacity, each, pools, columns):
+def new_groups(capacity, each, pools, actions):
     """No groups yet, for at most `capacity` representatives with `each` lists."""
     lists = capacity * each
     return Groups(
         np.zeros(3, np.int64), np.full((lists, MEMBERS), -1, np.int64), np.zeros(lists + 1, np.int64),
         np.zeros(0, np.uint32), np.zeros((0, MEMBERS)), np.full((2, lists), -1, np.int64),
-        np.zeros((capacity, WORDS), np.uint64), np.zeros((2, pools, columns)),
+        np.zeros((capacity, WORDS), np.uint64), np.zeros((2, pools, actions)),
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def closest_free(near, e, group, each):
 
 @inner
 def find_least(near, e, limits, beta, share, least):
-    """Write share·C(e, ·)/(length of the list) into `least` (pools, columns); the counts are those behind `limits`."""
+    """Write share·C(e, ·)/(length of the list) into `least` (pools, A); the counts are those behind `limits`."""
     start, end = list_of(near, e)
     for p in range(least.shape[0]):
         for c in range(least.shape[1]):
@@ -135,7 +135,7 @@ def matters(limits, least, factor, v, w):
 
 @inner
 def largest_factor(near, e, limits, least, total):
-    """The largest of FACTORS with which not too much is left out of list `e`; `total` (pools, columns) is scratch."""
+    """The largest of FACTORS with which not too much is left out of list `e`; `total` (pools, A) is scratch."""
     start, end = list_of(near, e)
     for factor in FACTORS:
         fits = True

@@ -97,9 +97,9 @@ def may_skip(settings, store):
 
 
 @inner
-def share_left_out(settings):
+def share_left_out(settings, store):
     """The fraction of C that may be left out of lists of neighbours."""
-    return settings.tolerance / (2.0 * settings.horizon * settings.horizon)
+    return settings.tolerance / (2.0 * settings.horizon * settings.horizon) if may_skip(settings, store) else 0.0
 
 
 # ---------------------------------------------------------------------------------------------------- before a plan
@@ -173,35 +173,41 @@ def set_limits(limits, store, U):
 
 @inner
 def regroup(plan, settings, store, before, kept):
-    """Make the groups again if need be; the last plan had `before` representatives.
+    """Make the groups again if need be; return whether they differ. The last plan had `before` representatives.
 
     After an agent was loaded, the same groups are made that there were when it was saved.
     """
     groups, limits, U, M = plan.groups, plan.changes.limits, store.reps.number[KNOWN], lists_each(store.reps)
-    share = share_left_out(settings)
+    share = share_left_out(settings, store)
     valid = share == 0.0 or is_within(limits, store, U)
     if valid and groups.number[COVERED] == U * M:
-        return
-    if share > 0.0 and not (valid and kept and before == U):
+        return False
+    same = valid and kept and before == U
+    if share > 0.0 and not same:
         set_limits(limits, store, U)
     renew_groups(groups, store.reps.weights, U, M, limits, settings.beta, share)
     if may_skip(settings, store):
         note_all_leads(plan, store, U)
+    return not same
 
 
 # ---------------------------------------------------------------------------------------------------- step by step
 
 
 @inner
-def find_stale(plan, settings, store, kept):
-    """Find the groups that are stale at all steps: all of them, unless the plan before was kept."""
+def find_stale(plan, settings, store, kept, regrouped):
+    """Find the groups that are stale at all steps.
+
+    These are all of them, unless the plan before was kept and the same neighbours are left out.
+    """
     changes, everything = plan.changes, np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(WORDS):
         changes.stale[ALWAYS, i] = 0
-        if not kept:
+        if regrouped or not kept:
             changes.stale[ALWAYS, i] = everything
     if not kept:
         changes.passed[:] = 0.0
+        changes.counted[:] = 0.0
         for p in range(store.C.shape[0]):
             note_counts(plan, settings, store, p, changes.stale[ALWAYS])
     elif settings.stationary:

@@ -9,7 +9,7 @@ from kernelrl.planning.backward import backward
 from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.interface import PLANS, Planned, q_at, renew
 from kernelrl.planning.sides import UPPER
-from kernelrl.planning.smoothed import KEPT, Smoothed
+from kernelrl.planning.smoothed import Smoothed, forget
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
 
@@ -26,7 +26,7 @@ def plan_in_one_go(planned, side):
 def plan_merged(plan, settings, store, side):
     """A plan on representative states; it is written to `plan`, and waiting samples are counted in `store`."""
     planned = Planned(plan, settings, store)
-    plan.clock[KEPT] = 0
+    forget(plan)
     plan_in_one_go(hand_over(planned), side)
     return planned
 

@@ -101,7 +101,7 @@ from kernelrl.stores.merged import (
 from kernelrl.stores.samples import BLEND
 from kernelrl.stores.transitions import pass_back
 
-__all__ = ["KEPT", "PLANNED", "Smoothed", "new_smoothed"]
+__all__ = ["KEPT", "PLANNED", "STALE", "Smoothed", "forget", "new_smoothed"]
 
 PLANNED, KEPT, STALE = 1, 2, 3
 
@@ -132,7 +132,7 @@ def new_smoothed(settings, merged):
     H, U, (pools, estimates, columns) = settings.horizon, capacity_of(merged.reps), merged.C.shape
     check_memory((H, U, columns))
     return Smoothed(
-        empty_groups(merged), new_changes(settings, pools, U, columns), np.zeros(4, np.int64),
+        empty_groups(settings, merged), new_changes(settings, pools, U, columns), np.zeros(4, np.int64),
         np.zeros((H, U, columns)), np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros((2, estimates, columns)),
         np.zeros((estimates, columns)), np.zeros((estimates, columns)),
         np.zeros((2, U if settings.by_step else 0, columns)),
@@ -141,14 +141,14 @@ def new_smoothed(settings, merged):
     )  # fmt: skip
 
 
-def empty_groups(merged):
+def empty_groups(settings, merged):
     """No groups yet."""
-    return new_groups(capacity_of(merged.reps), merged.reps.scales.shape[1], merged.C.shape[0], merged.C.shape[2])
+    return new_groups(capacity_of(merged.reps), merged.reps.scales.shape[1], merged.C.shape[0], settings.actions)
 
 
 @complete_plan.implement_plain(Smoothed)
 def complete_smoothed(plan, settings, merged):
-    return plan._replace(groups=grown_groups(empty_groups(merged), settings, merged)), merged
+    return plan._replace(groups=grown_groups(empty_groups(settings, merged), settings, merged)), merged
 
 
 def grown_groups(groups, settings, merged):
@@ -199,8 +199,14 @@ def smoothed_for_settings(plan, settings, new):
 
 def start_again(plan):
     """The next episode begins with a plan from scratch."""
-    plan.clock[PLANS] = plan.clock[KEPT] = plan.groups.number[COVERED] = 0
+    plan.clock[PLANS] = 0
+    forget(plan)
     return plan
+
+
+def forget(plan):
+    """The next plan is one from scratch."""
+    plan.clock[KEPT] = plan.groups.number[COVERED] = 0
 
 
 # ------------------------------------------------------------------------------------------------------------ planning
@@ -223,8 +229,8 @@ def prepare_smoothed(plan, settings, store):
         for p in range(store.C.shape[0]):
             for u in range(U):
                 recount_row(settings, store, p, u)
-    regroup(plan, settings, store, before, kept)
-    find_stale(plan, settings, store, kept)
+    regrouped = regroup(plan, settings, store, before, kept)
+    find_stale(plan, settings, store, kept, regrouped)
 
 
 @inner
