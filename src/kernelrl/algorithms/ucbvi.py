@@ -17,11 +17,7 @@ where before its first plan a pair has the value of a pair never tried. The pape
 capped. This gives the same V_h; among actions at the cap, where the paper leaves the choice open, the one with the
 highest Q_h is chosen.
 
-Only what may have changed is computed again: at each step, the cells whose counts have changed since the last plan, and
-the cells from which a cell with a changed V_{h+1} was reached. The result equals that of a full plan to the last bit.
-This also holds with `minimum`: at any other cell r̂ + P̂V_{h+1} + B_h is the same number T as when the cell was last
-computed, and the stored Q_h is min(…, T), so min(Q_h, T) = Q_h. For the same reason planning twice on the same data
-changes nothing.
+Planning twice on the same data changes nothing, with `minimum` neither: min(min(Q_h, T), T) = min(Q_h, T).
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -48,21 +44,13 @@ from kernelrl.episodes.verbs import (
 )
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
-from kernelrl.jit.fields import Field, check_lists, checks, require
+from kernelrl.jit.fields import Field
 from kernelrl.planning.backward import backward
-from kernelrl.planning.cells import Cells, enqueue, new_cells, queue_all, untried
+from kernelrl.planning.cells import Cells, new_cells, untried
 from kernelrl.planning.interface import PLANS
 from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
 from kernelrl.planning.sides import UPPER
-from kernelrl.stores.counts import (
-    BLOCKS,
-    VISITS,
-    Counts,
-    CountSettings,
-    new_counts,
-    pair_of,
-    tally,
-)
+from kernelrl.stores.counts import VISITS, Counts, CountSettings, lane_of, new_counts
 from kernelrl.stores.interface import add, grown_for, has_room_for, pool
 
 __all__ = ["UCBVI", "UCBVIModel"]
@@ -77,26 +65,14 @@ class UCBVIModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
 
 
-@checks(UCBVIModel)
-def check_ucbvi(where, model):
-    """Chains of blocks end, and the queues contain each cell that is marked as queued exactly once."""
-    counts, plan = model.store, model.plan
-    first = np.concatenate([counts.first, plan.origins.reshape(-1)])
-    check_lists(f"{where}store.following", first, counts.following[: counts.number[BLOCKS]])
-    for h, n in enumerate(plan.length):
-        same = np.array_equal(np.sort(plan.queue[h, :n]), np.flatnonzero(plan.queued[h]))
-        require(same, f"{where}plan.queue", "it is not the cells that are marked as queued")
-
-
 @has_room.implement(UCBVIModel)
 def has_room_ucbvi(model):
-    # A transition takes at most one block for its successor and one for the reverse list.
-    return has_room_for(model.store, model.settings, 2 * model.settings.horizon)  # also for `origins`
+    return has_room_for(model.store, model.settings, model.settings.horizon)
 
 
 @grow.implement_plain(UCBVIModel)
 def grow_ucbvi(model):
-    return model._replace(store=grown_for(model.store, model.settings, 2 * model.settings.horizon))
+    return model._replace(store=grown_for(model.store, model.settings, model.settings.horizon))
 
 
 @rescaled.implement_plain(UCBVIModel)
@@ -104,8 +80,9 @@ def rescale_ucbvi(model, settings, keep):
     model, plan = model._replace(settings=settings), model.plan
     if settings.minimum:  # Q bounds the next plan; pairs not tried in the last plan have the same Q in all units
         cap = settings.bonus.cap[:-1, None, None]
-        plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
-    queue_all(plan, model.store)
+        tried = plan.N.reshape(-1, *plan.Q.shape[1:]) > 0
+        plan.Q[:] = np.where(tried, cap - keep * (cap - plan.Q), plan.Q)
+    plan.ready[:] = False
     plans, plan.clock[PLANS] = int(plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
     plan.clock[PLANS] = plans + 1
@@ -127,22 +104,19 @@ def begin_ucbvi(model):
 
 @choose.implement(UCBVIModel, inline=True)
 def choose_ucbvi(model, state, h):
-    return pick_largest(model.plan.Q[h, cell_of(model.settings.grid, state)], model.stream)
+    q = model.plan.Q[h, cell_of(model.settings.grid, state)]
+    return pick_largest(q[: model.settings.actions], model.stream)
 
 
 @observe.implement(UCBVIModel)
 def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, counts, plan = model.settings, model.store, model.plan
-    x, y, p = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool(settings, h)
-    if add(counts, settings, x, action, reward, y, h, terminated):
-        tally(counts, plan.origins[p], y, x)
-    first, last = (0, settings.horizon) if settings.stationary else (h, h + 1)
-    for step in range(first, last):
-        plan.length[step] = enqueue(plan.queued[step], plan.queue[step], plan.length[step], x)
+    x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)
+    add(counts, settings, x, action, reward, y, h, terminated)
     if settings.replan == EACH_EPISODE:
         return
-    n = counts.pairs[pair_of(counts, settings.actions, p, x, action), VISITS]
-    if settings.replan == EACH_STEP or n >= 2.0 * plan.N[p, x, action]:
+    i, lane = lane_of(counts, settings.actions, pool(settings, h), x, action)
+    if settings.replan == EACH_STEP or counts.pairs[i, VISITS, lane] >= 2.0 * plan.N[i, lane]:
         plan_now(model)
 
 
@@ -156,21 +130,22 @@ def read_q_ucbvi(model, state, h, out):
 @read_values.implement(UCBVIModel)
 def read_values_ucbvi(model, state, h):
     q = model.plan.Q[h, cell_of(model.settings.grid, state)]
-    return min(model.settings.bonus.cap[h], largest(q))
+    return min(model.settings.bonus.cap[h], largest(q[: model.settings.actions]))
 
 
 @read_counts.implement(UCBVIModel)
 def read_counts_ucbvi(model, state, h, out):
-    x = cell_of(model.settings.grid, state)
+    x, where = cell_of(model.settings.grid, state), pool(model.settings, h)
     for a in range(out.size):
-        out[a] = model.plan.N[pool(model.settings, h), x, a]
+        i, lane = lane_of(model.store, out.size, where, x, a)
+        out[a] = model.plan.N[i, lane]
 
 
 @read_bonuses.implement(UCBVIModel)
 def read_bonuses_ucbvi(model, state, h, out):
-    x = cell_of(model.settings.grid, state)
+    read_counts(model, state, h, out)
     for a in range(out.size):
-        out[a] = value(model.settings.bonus, h, model.plan.N[pool(model.settings, h), x, a], 0.0, 0.0)
+        out[a] = value(model.settings.bonus, h, out[a], 0.0, 0.0)
 
 
 class UCBVI(CountingAgent):
@@ -212,5 +187,5 @@ class UCBVI(CountingAgent):
             horizon, actions, self.stationary, REPLAN.index(self.replan), self.minimum, self.rewards.units, grid, bonus
         )  # fmt: skip
         plan = new_cells(horizon, grid.cells, actions, pools, untried(bonus), bonus.cap)
-        store = new_counts(pools, grid.cells, actions, 4 * horizon)
+        store = new_counts(pools, grid.cells, actions, horizon)
         return UCBVIModel(settings, store, plan, stream)
