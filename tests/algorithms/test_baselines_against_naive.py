@@ -133,7 +133,7 @@ def options_of(draw, kind, d):
     if kind in ("UCBVI", "GreedyUCBVI"):
         chosen["stationary"] = draw(st.booleans())
     if kind == "UCBVI":
-        chosen["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
+        chosen["replan"] = draw(st.sampled_from(["episode", "step", "doubling", 1.6]))
         chosen["minimum"] = draw(st.booleans())
     if kind == "OptQL":
         chosen["bonus_place"] = draw(st.sampled_from(["target", "after"]))
@@ -165,7 +165,7 @@ VARIANTS = [
     *(
         ("UCBVI", {"stationary": s, "replan": r, "minimum": m})
         for s in (True, False)
-        for r in ("episode", "step", "doubling")
+        for r in ("episode", "step", "doubling", 1.4)
         for m in (False, True)
     ),
     *(("GreedyUCBVI", {"stationary": s}) for s in (True, False)),

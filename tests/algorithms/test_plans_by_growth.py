@@ -1,4 +1,4 @@
-"""`replan` as a factor: Kernel-UCBVI plans when the number of episodes has grown by it."""
+"""`replan` as a factor: Kernel-UCBVI and UCBVI plan when the number of episodes has grown by it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,38 @@ def test_in_parts_across_saving(reward_range, merge, tmp_path):
             parts = krl.load(tmp_path / "agent.krl")
 
 
+def one_cell(replan, rewards, reward_range, path=None):
+    """The counts that UCBVI shows in episodes with these rewards, all at one state; saved and loaded now and then."""
+    agent, seen = krl.UCBVI(bins=1, horizon=1, replan=replan, reward_range=reward_range), []
+    agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(1), 1, 0)
+    for k, r in enumerate(rewards):
+        agent.begin_episode()
+        seen.append(int(agent.counts([PLACE], 0)[0, 0]))
+        agent.observe(PLACE, 0, r, PLACE, 0)
+        agent.end_episode()
+        if path is not None and k % 7 == 3:
+            agent.save(path)
+            agent = krl.load(path)
+    return seen
+
+
+@pytest.mark.parametrize(("replan", "planned"), [(1.3, 16), ("auto", 60), ("doubling", 7)])
+def test_plans_of_ucbvi(replan, planned, tmp_path):
+    """As often as those of Kernel-UCBVI, also across saving."""
+    seen = one_cell(replan, [0.5] * 60, (0, 1))
+    assert len(set(seen)) == planned, "as counted by hand"
+    assert one_cell(replan, [0.5] * 60, (0, 1), tmp_path / "agent.krl") == seen
+
+
+def test_a_wider_range_of_rewards_is_a_plan():
+    """UCBVI then plans at once, after 31 episodes, and the next plan is due when these have grown by the factor."""
+    seen = one_cell(1.5, [0.5] * 30 + [0.75] * 30, "auto")
+    assert seen[29:31] == [28, 28]
+    assert seen[31:] == [31] * 15 + [46] * 14
+
+
+@pytest.mark.parametrize("agent", [krl.KernelUCBVI, krl.UCBVI])
 @pytest.mark.parametrize("replan", [1.0, 0.5, -2, float("nan"), float("inf"), True, "autos", None])
-def test_what_is_no_factor(replan):
+def test_what_is_no_factor(replan, agent):
     with pytest.raises(ValueError, match="replan"):
-        krl.KernelUCBVI(replan=replan)
+        agent(replan=replan)

@@ -174,7 +174,7 @@ class GreedyUCBVI(CountingAgent):
         """Empty counts and values at the cap."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
-        settings = CountSettings(horizon, actions, self.stationary, 0, False, self.rewards.units, grid, bonus)
+        settings = CountSettings(horizon, actions, self.stationary, 0, 1.0, False, self.rewards.units, grid, bonus)
         store = new_counts(1 if self.stationary else horizon, grid.cells, actions, horizon)
         V = with_pads(np.repeat(bonus.cap[:, None], grid.cells, axis=1))
         q, constants = np.zeros(groups_of(actions) * LANES), np.zeros((1, 2, LANES))

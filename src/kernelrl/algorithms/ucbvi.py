@@ -5,9 +5,10 @@ Backwards in h, with V_H = 0, at every cell x visited so far
     Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)),   V_h(x) = min(cap_h, max_a Q_h(x, a))
 
 A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `kernelrl.bonuses.counted`
-for caps and bonuses). Plans are made in `begin_episode` from all data ("episode"), also after each transition ("step"),
-or only when the visits of the pair just observed are at least twice those in the last plan ("doubling"; this includes a
-pair's first visit). Choices and read-outs, including counts, are those of the last plan.
+for caps and bonuses). Plans are made in `begin_episode` from all data ("episode", or when the number of episodes has
+grown by a factor), also after each transition ("step"), or only when the visits of the pair just observed are at least
+twice those in the last plan ("doubling"; this includes a pair's first visit). Choices and read-outs, including counts,
+are those of the last plan.
 
 With `minimum`, as in the paper's algorithm 2, the Q_h of a pair that was tried is at most its Q_h in the plan before:
 
@@ -26,7 +27,7 @@ import numpy as np
 
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import CountingAgent, GridAgent
-from kernelrl.arguments import flag, one_of
+from kernelrl.arguments import flag
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
@@ -44,11 +45,11 @@ from kernelrl.episodes.verbs import (
 )
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
-from kernelrl.jit.fields import Field
+from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.backward import backward
 from kernelrl.planning.cells import Cells, new_cells, untried
 from kernelrl.planning.interface import PLANS
-from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
+from kernelrl.planning.replan import BEGUN, DOUBLING, EACH_STEP, begins_with_plan, check_replan, replan_code
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import VISITS, Counts, CountSettings, lane_of, new_counts
 from kernelrl.stores.interface import add, grown_for, has_room_for, pool
@@ -62,6 +63,7 @@ class UCBVIModel(NamedTuple):
     settings: CountSettings
     store: Counts
     plan: Cells
+    begun: Annotated[np.ndarray, Rows(Field(""), Field(""))]  # BEGUN: number of episodes; DUE: that of the next plan
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
 
 
@@ -85,6 +87,7 @@ def rescale_ucbvi(model, settings, keep):
     plan.ready[:] = False
     plans, plan.clock[PLANS] = int(plan.clock[PLANS]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
+    model.begun[BEGUN] -= 1  # it is no episode
     plan.clock[PLANS] = plans + 1
     return model
 
@@ -98,7 +101,7 @@ def plan_now(model):
 
 @begin_episode.implement(UCBVIModel)
 def begin_ucbvi(model):
-    if model.settings.replan != DOUBLING or model.plan.clock[PLANS] == 0:
+    if begins_with_plan(model.settings, model.begun, model.plan.clock[PLANS]):
         plan_now(model)
 
 
@@ -113,10 +116,9 @@ def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, counts, plan = model.settings, model.store, model.plan
     x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)
     add(counts, settings, x, action, reward, y, h, terminated)
-    if settings.replan == EACH_EPISODE:
-        return
     i, lane = lane_of(counts, settings.actions, pool(settings, h), x, action)
-    if settings.replan == EACH_STEP or counts.pairs[i, VISITS, lane] >= 2.0 * plan.N[i, lane]:
+    doubled = settings.replan == DOUBLING and counts.pairs[i, VISITS, lane] >= 2.0 * plan.N[i, lane]
+    if doubled or settings.replan == EACH_STEP:
         plan_now(model)
 
 
@@ -157,7 +159,8 @@ class UCBVI(CountingAgent):
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         stationary: pool the data of all steps.
-        replan: "episode", "step" or "doubling".
+        replan: "episode", "step", "doubling", or the factor by which the number of episodes grows from plan to plan;
+            "auto" is 1.005, which plans before each of the first 400 episodes.
         minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as in
             the paper's algorithm 2.
         bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits), where R_h is the number of steps left;
@@ -171,12 +174,12 @@ class UCBVI(CountingAgent):
 
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
-        stationary: bool = True, replan: str = "episode", minimum: bool = False, bonus: str = "simplified",
+        stationary: bool = True, replan: str | float = "episode", minimum: bool = False, bonus: str = "simplified",
         bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.stationary = flag("stationary", stationary)
-        self.replan = one_of("replan", replan, REPLAN)
+        self.replan = check_replan(replan)
         self.minimum = flag("minimum", minimum)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
@@ -184,8 +187,8 @@ class UCBVI(CountingAgent):
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus, pools = self._counted(horizon, grid.cells, actions), 1 if self.stationary else horizon
         settings = CountSettings(
-            horizon, actions, self.stationary, REPLAN.index(self.replan), self.minimum, self.rewards.units, grid, bonus
+            horizon, actions, self.stationary, *replan_code(self.replan), self.minimum, self.rewards.units, grid, bonus
         )  # fmt: skip
         plan = new_cells(horizon, grid.cells, actions, pools, untried(bonus), bonus.cap)
         store = new_counts(pools, grid.cells, actions, horizon)
-        return UCBVIModel(settings, store, plan, stream)
+        return UCBVIModel(settings, store, plan, np.zeros(2, np.int64), stream)

@@ -129,7 +129,7 @@ def grown_groups(plan, settings, merged):
 def smoothed_room(plan, settings, store):
     H = settings.horizon
     entries = store.transitions.pair.size if settings.stationary else 0
-    if plan.V.shape[1] < store.of.size or plan.flat.pair.size < entries:
+    if plan.V.shape[1] < store.coming.shape[1] or plan.flat.pair.size < entries:
         return False
     reps, each = store.reps, lists_each(store.reps)
     if not is_local(store) and not group_room(plan.groups, reps.weights, reps.number[KNOWN], 2 * H, each):

@@ -59,6 +59,7 @@ class CountSettings(NamedTuple):
     actions: int  # A
     stationary: bool
     replan: int
+    growth: float  # episodes grow by this factor from plan to plan
     minimum: bool
     units: Units
     grid: Grid
