@@ -27,6 +27,7 @@ import numpy as np
 
 from kernelrl.jit.compile import compiled, compiled_as, generic, in_both, inner
 from kernelrl.jit.handles import Handle, hand_over
+from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "begin_episode",
     "check_model",
     "choose",
+    "deployed_action",
     "end_episode",
     "grow",
     "has_room",

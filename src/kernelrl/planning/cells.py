@@ -14,9 +14,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from kernelrl.geometry.grid import Grid, cell_of
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.handles import hand_over
+from kernelrl.jit.policy_verb import deployed_action, first_largest
 from kernelrl.jit.windows import LANES, window_targets
 from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned
@@ -35,7 +37,7 @@ from kernelrl.stores.counts import (
 from kernelrl.stores.interface import pool
 from kernelrl.stores.units import after_end, mapped_sum
 
-__all__ = ["Cells", "deployed_q", "new_cells", "untried", "write_constants"]
+__all__ = ["Cells", "DeployedCells", "deployed_q", "new_cells", "untried", "write_constants"]
 
 SCALE, BASE = range(2)  # of a list's constants
 FIRST, END, PLACE, CELL = range(4)  # of a list's span: its rows, where its q is in Q_h, and its cell
@@ -174,10 +176,22 @@ def plan_cells(planned, side):
     backward(planned.plan, planned.settings, planned.store, side)
 
 
+class DeployedCells(NamedTuple):
+    """Values at cells, whose policy is deployed."""
+
+    grid: Grid
+    Q: np.ndarray  # (H, X, A)
+
+
+@deployed_action.implement(DeployedCells)
+def best_at_cell(rule, state, h, q):
+    return first_largest(rule.Q[h, cell_of(rule.grid, state)])
+
+
 def deployed_q(settings, counts):
     """Q (H, X, A) of the deployed policy."""
     pools, X = counts.cells.shape
     nothing = np.zeros(settings.horizon + 1)
     plan = new_cells(settings.horizon, X, settings.actions, pools, nothing[:-1], nothing)
     plan_cells(hand_over(Planned(plan, settings, counts)), DEPLOYED)
-    return plan.Q[:, :, : settings.actions]
+    return np.ascontiguousarray(plan.Q[:, :, : settings.actions])
