@@ -2,8 +2,9 @@
 
 Logged transitions of CartPole (4 dimensions) and Acrobot (6) under random actions, and synthetic ones, uniform in a box
 of 3, 4 and 6. Bandwidths are local, as in automatic agents; the merge distance is chosen for a number of
-representatives. "search" is the processor time of everything but planning: for each state its representative, for each representative
-its neighbours; "plan" that of one plan from scratch. Time per representative × neighbour says how it grows.
+representatives. "search" is the processor time of everything but planning: for each state its representative, for each
+representative its neighbours; "plan" that of one plan from scratch. Time per representative × neighbour says how it
+grows.
 
     python benchmarks/dimensions.py [--most 20000]
 """

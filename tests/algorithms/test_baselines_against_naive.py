@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.planning.cells import queue_all
+from kernelrl.stores.counts import LENGTH, START
 from naive.adaptive_ql import NaiveAdaptiveQL
 from naive.estimates import argmax_set
 from naive.greedy_ucbvi import NaiveGreedyUCBVI
@@ -133,7 +133,7 @@ def options_of(draw, kind, d):
     if kind in ("UCBVI", "GreedyUCBVI"):
         chosen["stationary"] = draw(st.booleans())
     if kind == "UCBVI":
-        chosen["replan"] = draw(st.sampled_from(["episode", "step", "doubling"]))
+        chosen["replan"] = draw(st.sampled_from(["episode", "step", "doubling", 1.6]))
         chosen["minimum"] = draw(st.booleans())
     if kind == "OptQL":
         chosen["bonus_place"] = draw(st.sampled_from(["target", "after"]))
@@ -165,7 +165,7 @@ VARIANTS = [
     *(
         ("UCBVI", {"stationary": s, "replan": r, "minimum": m})
         for s in (True, False)
-        for r in ("episode", "step", "doubling")
+        for r in ("episode", "step", "doubling", 1.4)
         for m in (False, True)
     ),
     *(("GreedyUCBVI", {"stationary": s}) for s in (True, False)),
@@ -212,20 +212,64 @@ def test_the_minimum_lets_no_q_rise(stationary):
 
 @pytest.mark.parametrize("minimum", [True, False])
 @pytest.mark.parametrize("stationary", [True, False])
-def test_computing_what_has_changed_is_a_full_plan(stationary, minimum):
+def test_preparing_only_what_is_new_is_a_plan_from_scratch(stationary, minimum):
     """To the last bit, and planning again on the same data changes nothing."""
     options = {"stationary": stationary, "minimum": minimum}
     agent, full = tabular_ucbvi(**options), tabular_ucbvi(**options)
-    computed = 0
     both = (in_cells(np.random.default_rng(0), which, 60) for which in (agent, full))
     for one, other in zip(*both, strict=True):
         for _ in range(2):
-            queue_all(other.plan, other.store)
-            computed += int(other.plan.length.sum())
+            for name in ("constants", "spans", "ready"):
+                getattr(other.plan, name)[:] = 0
             full.begin_episode()
             for name in ("Q", "V", "N"):
                 assert np.array_equal(getattr(one.plan, name), getattr(other.plan, name)), name
-    assert computed > 1000
+    assert one.plan.N.sum() > 150
+
+
+def successors(counts, i, lane):
+    """How often each cell followed, from the windows of a lane."""
+    start, found = int(counts.lists[START, i]), {}
+    for k in range(start, start + int(counts.windows[i, lane])):
+        assert counts.times[k, lane, 0] > 0  # a window begins at a successor
+        for j in np.flatnonzero(counts.times[k, lane]):
+            y = int(counts.window[k, lane]) + int(j)
+            assert y not in found
+            found[y] = int(counts.times[k, lane, j])
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5), st.integers(0, 13)), min_size=1, max_size=80),
+    ends=st.sets(st.integers(0, 79)),
+)
+def test_windows_count_every_successor(steps, ends):
+    """Six actions are two groups; a termination is cell X. Room is made as `fit` makes it, before each episode."""
+    agent = krl.UCBVI(reward_range=(0, 1))
+    agent.start(gym.spaces.Discrete(14), gym.spaces.Discrete(6), 1, seed=0)
+    expected: dict = {}
+    for number, (x, a, y) in enumerate(steps):
+        agent.begin_episode()
+        agent.observe(x, a, 0.5, y, 0, terminated=number in ends)
+        agent.end_episode()
+        of_pair = expected.setdefault((x, a), {})
+        y = 14 if number in ends else y
+        of_pair[y] = of_pair.get(y, 0) + 1
+    counts = agent.model.store
+    for x in range(2):
+        for a in range(6):
+            assert successors(counts, 2 * x + a // 4, a % 4) == expected.get((x, a), {})
+
+
+@pytest.mark.parametrize("actions", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_any_number_of_actions(kind, actions):
+    """Actions are planned four at a time."""
+    rng = np.random.default_rng(actions)
+    log = random_log(rng, H=2, A=actions, d=1, transitions=150, sites=4, endings=0.2)
+    pair = Pair(kind, 2, actions, bins=3, bonus_scale=0.01)
+    pair.play(log, rng.random((9, 1)), rng)
 
 
 @each_kind
@@ -245,11 +289,11 @@ def test_rewards_are_mapped_to_the_unit_interval(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
-def test_more_successors_than_a_block_holds(kind):
-    """Chains of blocks, and room that grows."""
+def test_more_successors_than_a_new_list_holds(kind):
+    """Lists that move, and room that grows."""
     rng = np.random.default_rng(0)
     pair = Pair(kind, 2, 1, bins=40, bonus_scale=0.01)
-    before = pair.agent.model.store.following.size
+    before = len(pair.agent.model.store.window)
     for _ in range(150):
         pair.begin_episode()
         x, y, z = rng.integers(2) / 2, rng.random(), rng.random()
@@ -258,7 +302,7 @@ def test_more_successors_than_a_block_holds(kind):
     pair.begin_episode()
     pair.check(np.linspace(0, 1, 21)[:, None])
     counts = pair.agent.model.store
-    assert (counts.following >= 0).any() and counts.following.size > before
+    assert counts.lists[LENGTH].max() > 7 and len(counts.window) > before
 
 
 # ------------------------------------------------------------------------------------------------------ Discrete spaces

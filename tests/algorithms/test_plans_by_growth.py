@@ -1,4 +1,4 @@
-"""`replan` as a factor: Kernel-UCBVI plans when the number of episodes has grown by it."""
+"""`replan` as a factor: Kernel-UCBVI and UCBVI plan when the number of episodes has grown by it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ def test_auto_plans_before_each_of_the_first_400_episodes():
 
 @pytest.mark.parametrize("merge", [0.0613, None], ids=["representatives", "exact"])
 @pytest.mark.parametrize("reward_range", ["auto", (0, 1)])
-def test_in_parts_across_saving(reward_range, merge, tmp_path):
-    """When the next plan is due is part of the state."""
+@pytest.mark.parametrize("replan", [1.4, "doubling"])
+def test_in_parts_across_saving(reward_range, merge, replan, tmp_path):
+    """When the next plan is due is part of the state, and so are the samples since the last one."""
     log = random_log(np.random.default_rng(0), H=3, A=2, d=2, transitions=150)
     box, states = gym.spaces.Box(0.0, 1.0, (2,), np.float64), log.states()[:9]
 
     def new():
         agent = krl.KernelUCBVI(
-            bandwidth=0.117, representatives=merge, replan=1.4, horizon=3, reward_range=reward_range
+            bandwidth=0.117, representatives=merge, replan=replan, horizon=3, reward_range=reward_range
         )
         agent.start(box, gym.spaces.Discrete(2), 3, 0)
         return agent
@@ -72,7 +73,38 @@ def test_in_parts_across_saving(reward_range, merge, tmp_path):
             parts = krl.load(tmp_path / "agent.krl")
 
 
+def one_cell(replan, rewards, reward_range, path=None):
+    """The counts that UCBVI shows in episodes with these rewards, all at one state; saved and loaded now and then."""
+    agent, seen = krl.UCBVI(bins=1, horizon=1, replan=replan, reward_range=reward_range), []
+    agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(1), 1, 0)
+    for k, r in enumerate(rewards):
+        agent.begin_episode()
+        seen.append(int(agent.counts([PLACE], 0)[0, 0]))
+        agent.observe(PLACE, 0, r, PLACE, 0)
+        agent.end_episode()
+        if path is not None and k % 7 == 3:
+            agent.save(path)
+            agent = krl.load(path)
+    return seen
+
+
+@pytest.mark.parametrize(("replan", "planned"), [(1.3, 16), ("auto", 60), ("doubling", 7)])
+def test_plans_of_ucbvi(replan, planned, tmp_path):
+    """As often as those of Kernel-UCBVI, also across saving."""
+    seen = one_cell(replan, [0.5] * 60, (0, 1))
+    assert len(set(seen)) == planned, "as counted by hand"
+    assert one_cell(replan, [0.5] * 60, (0, 1), tmp_path / "agent.krl") == seen
+
+
+def test_a_wider_range_of_rewards_is_a_plan():
+    """UCBVI then plans at once, after 31 episodes, and the next plan is due when these have grown by the factor."""
+    seen = one_cell(1.5, [0.5] * 30 + [0.75] * 30, "auto")
+    assert seen[29:31] == [28, 28]
+    assert seen[31:] == [31] * 15 + [46] * 14
+
+
+@pytest.mark.parametrize("agent", [krl.KernelUCBVI, krl.UCBVI])
 @pytest.mark.parametrize("replan", [1.0, 0.5, -2, float("nan"), float("inf"), True, "autos", None])
-def test_what_is_no_factor(replan):
+def test_what_is_no_factor(replan, agent):
     with pytest.raises(ValueError, match="replan"):
-        krl.KernelUCBVI(replan=replan)
+        agent(replan=replan)

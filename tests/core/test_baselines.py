@@ -16,7 +16,7 @@ def test_baselines(kind, options):
 def test_room_grows(kind):
     def room():
         model = pair.agent.model
-        return model.child.size if kind == "AdaptiveQL" else model.store.following.size
+        return model.child.size if kind == "AdaptiveQL" else len(model.store.window)
 
     pair = Pair(kind, 1, 1, bins=30)
     before = room()

@@ -47,10 +47,15 @@ class NaiveUCBVI:
         self.Q: dict = {}  # (h, x) → (A,)
         self.N: dict = {}  # (h, x) → (A,)
         self.planned = False
+        self.begun, self.due = 0, 0
 
     def begin_episode(self) -> None:
-        if self.replan != "doubling" or not self.planned:
+        k, self.begun = self.begun, self.begun + 1
+        waits = self.replan == "doubling" or (not isinstance(self.replan, str) and k < self.due)
+        if not self.planned or not waits:
             self.plan()
+            if not isinstance(self.replan, str):  # after k episodes: when they are k·factor, but one more at least
+                self.due = k + max(1, int(k * (self.replan - 1) + 1e-9))
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         self.data.log.append((x, a, r, y, h, terminated))

@@ -40,6 +40,7 @@ from kernelrl.envs.wrapping import time_limit
 from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.episodes.masked import choose_allowed
+from kernelrl.episodes.policy import Policy, ReadQ, new_policy
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
 
@@ -62,6 +63,7 @@ class Agent:
         takes_discrete      whether states may be those of a Discrete space
         deployed_q          the values that the policy to deploy maximises, or
         deployed_actions    its actions themselves, with deployed_among for its actions under masks
+        policy_rule         the same for `policy`, that is, for compiled code
         before_episodes     changes of the model between episodes
         check_episodes      rejects more episodes than the algorithm is made for
         needs_step          whether rows of a table need their step;  check_rows rejects tables
@@ -151,6 +153,10 @@ class Agent:
                 "deployed_q(states, step) or deployed_among(states, step, allowed)"
             )
         return np.asarray(np.where(allowed, self.deployed_q(states, step), -np.inf).argmax(axis=1), np.int64)
+
+    def policy_rule(self) -> Any:
+        """What `policy` reads, with arrays of its own: a NamedTuple that implements `deployed_action`."""
+        return ReadQ(storage.copied(self.model))
 
     def before_episodes(self, count: int) -> int:
         """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
@@ -434,6 +440,25 @@ class Agent:
         if mask is not None:
             return spaces.action(int(self.deployed_among(x[None], h, spaces.check_mask(mask)[None])[0]))
         return spaces.action(int(self.deployed_actions(x[None], h)[0]))
+
+    def policy(self) -> Policy:
+        """The policy to deploy as it is now, as an object that compiled code can call, too: `policy(state, step)`.
+
+        It returns the number of an action, for a Box the row of `policy.actions`. It is a copy: what the agent learns
+        afterwards does not change it. States are moved into the box of states, and steps are at most the last.
+        """
+        model, mro = self.check_started(), type(self).__mro__
+        of_act, of_rule = (
+            next(i for i, cls in enumerate(mro) if cls.__dict__.keys() & names)
+            for names in ({"deployed_actions", "deployed_q"}, {"policy_rule"})
+        )
+        if of_rule > of_act or (mro[of_rule] is Agent and not verbs.read_q.is_compiled_for(type(model))):
+            raise TypeError(
+                f"policy: compiled code does not know the policy to deploy of {type(self).__name__}; write a method "
+                "policy_rule(), as docs/extending.md shows"
+            )
+        made: Policy = new_policy(self.policy_rule(), self.spaces)
+        return made
 
     def predict(
         self, observation: npt.ArrayLike, state: Any = None, episode_start: npt.ArrayLike | None = None,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents import storage
 from kernelrl.agents.action_kernel import OTHERS, ActionKernel, narrowed
 from kernelrl.agents.action_net import check_bins
 from kernelrl.agents.advice import Advice, warn_of_axes
@@ -43,9 +44,9 @@ from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
 from kernelrl.geometry.metrics import Lp, resolve_metric
 from kernelrl.geometry.representatives import CUT
-from kernelrl.jit.handles import hand_over
+from kernelrl.jit.handles import hand_over, model_of
 from kernelrl.planning.interface import Planned
-from kernelrl.planning.reading import read_q
+from kernelrl.planning.reading import DeployedPlan, read_q
 from kernelrl.planning.replan import EACH_EPISODE, REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.interface import samples_in
@@ -529,11 +530,20 @@ class KernelAgent(CertifiedAgent, abstract=True):
 
     def deployed_q(self, states: Floats, step: int) -> Floats:
         """(n, A) Q_h of the best policy of the estimated environment, without bonus and interpolation."""
+        q: Floats = read_q(self._deployed_plan(), DEPLOYED, states, step)
+        return q
+
+    def policy_rule(self) -> Any:
+        """A copy of the plan to deploy."""
+        planned = storage.copied(model_of(self._deployed_plan()))
+        return DeployedPlan(planned, np.zeros(self.spaces.dimensions + 1))
+
+    def _deployed_plan(self) -> Any:
+        """The handle of the plan to deploy, made again when there are new data."""
         version = int(samples_in(self.model.store)), self._changes
         if self._deployed is None or self._deployed[0] != version:
             self._deployed = version, hand_over(self._plan_to_deploy())
-        q: Floats = read_q(self._deployed[1], DEPLOYED, states, step)
-        return q
+        return self._deployed[1]
 
     def _plan_to_deploy(self) -> Planned:
         """A plan of all data without bonus and interpolation; from the raw transitions where they are kept."""

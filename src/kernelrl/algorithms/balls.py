@@ -13,11 +13,12 @@ that has the centres of all balls up to the depth `finest`, beyond which balls d
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents import storage
 from kernelrl.agents.base import Floats
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import Baseline
@@ -26,6 +27,7 @@ from kernelrl.geometry.dyadic import DIGITS, depths, leaf, locate
 from kernelrl.geometry.grid import check_bounded
 from kernelrl.jit.compile import compiled, in_both, inner
 from kernelrl.jit.fields import require
+from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below
 
 __all__ = [
@@ -217,6 +219,20 @@ def deploy_joint(model, states, h, out):
         out[i] = played_centre(model)
 
 
+class JointBalls(NamedTuple):
+    """Balls of a joint box, whose policy is deployed."""
+
+    model: Any
+
+
+@deployed_action.implement(JointBalls)
+def best_joint(rule, state, h, q):
+    model = rule.model
+    locate(model.settings, state, model.buffer[HERE])
+    best_ball(model, model.buffer[HERE], h, False)
+    return played_centre(model)
+
+
 def leaves(model, ball):
     """The undivided balls of a tree: lower corners (n, d) and sides (n,) in the unit box, and their numbers (n,).
 
@@ -282,6 +298,10 @@ class PartitionAgent(Baseline, abstract=True):
         It stands here so that masks use it, though `deployed_actions` is this class's own.
         """
         return super().deployed_q(states, step)
+
+    def policy_rule(self) -> Any:
+        """A copy of the balls."""
+        return super().policy_rule() if self.spaces.net is None else JointBalls(storage.copied(self.model))
 
     def partition(self, step: int, action: int | None = None) -> Partition:
         """The balls of a step (from 0) and an action, for plotting; with continuous actions those of the joint box."""

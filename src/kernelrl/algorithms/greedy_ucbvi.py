@@ -32,18 +32,24 @@ from kernelrl.episodes.verbs import (
 )
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
-from kernelrl.jit.fields import Field, check_lists, checks
-from kernelrl.planning.cells import cell_row, level_of
+from kernelrl.jit.fields import Field
+from kernelrl.jit.windows import LANES, window_targets
+from kernelrl.planning.cells import write_constants
 from kernelrl.planning.sides import UPPER
 from kernelrl.stores.counts import (
-    BLOCKS,
+    LENGTH,
+    START,
     VISITS,
     Counts,
     CountSettings,
+    groups_of,
+    lane_of,
+    list_of,
     new_counts,
-    pair_of,
+    with_pads,
 )
 from kernelrl.stores.interface import add, grown_for, has_room_for, pool, samples_in
+from kernelrl.stores.units import after_end
 
 __all__ = ["GreedyUCBVI", "GreedyUCBVIModel"]
 
@@ -56,18 +62,12 @@ class GreedyUCBVIModel(NamedTuple):
     settings: CountSettings
     store: Counts
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
-    scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
+    V: Annotated[np.ndarray, Field("H+1 X+4", least="Least", most="Most")]  # cells, termination, zeros
+    q: Annotated[np.ndarray, Field("Padded", scratch=True)]  # Q of each action
+    constants: Annotated[np.ndarray, Field("1 2 4", scratch=True)]  # of a list (see `kernelrl.planning.cells`)
     # CELL and STEP of the last choice, number of transitions SEEN then
     memo: Annotated[np.ndarray, Field("3", np.int64, scratch=True, fill=-1)]
     best: Annotated[np.ndarray, Field("1", scratch=True)]  # the largest Q then
-
-
-@checks(GreedyUCBVIModel)
-def check_greedy_ucbvi(where, model):
-    """Chains of blocks end."""
-    counts = model.store
-    check_lists(f"{where}store.following", counts.first, counts.following[: counts.number[BLOCKS]])
 
 
 @has_room.implement(GreedyUCBVIModel)
@@ -84,22 +84,36 @@ def grow_greedy_ucbvi(model):
 def rescale_greedy_ucbvi(model, settings, keep):
     cap = settings.bonus.cap[:, None]
     model.memo[:] = -1
-    return model._replace(settings=settings, V=cap - keep * (cap - model.V))
+    V = model.V.copy()
+    V[:, : settings.grid.cells] = cap - keep * (cap - V[:, : settings.grid.cells])
+    return model._replace(settings=settings, V=V)
 
 
-@inner(inline=True)
-def q_at_cell(model, x, h, q):
-    """Q_h(x, ·) into `q` (A,); return the largest."""
-    p = pair_of(model.store, model.settings.actions, pool(model.settings, h), x, 0)
-    return cell_row(UPPER, level_of(model.settings, model.store, h), p, model.V[h + 1], q, False)
+@inner
+def q_at_cell(model, x, h):
+    """Q_h(x, ·) into `model.q`; return the largest."""
+    settings, counts, bonus, q = model.settings, model.store, model.settings.bonus, model.q
+    V, share = model.V[h + 1], bonus.share[h]
+    V[settings.grid.cells] = after_end(settings.units, settings.horizon, h)
+    never, best = max(bonus.cap[h], bonus.root + share), 0.0
+    first = list_of(counts, settings.actions, pool(settings, h), x)
+    for a in range(settings.actions):
+        q[a] = never
+    for g in range(q.size // LANES):
+        write_constants(UPPER, settings, counts, first + g, model.constants, 0)
+        start = np.int64(counts.lists[START, first + g])
+        end = start + np.int64(counts.lists[LENGTH, first + g])
+        found = window_targets(counts.window, counts.times, start, end, V, model.constants, 0, share, q, g)
+        best = max(best, found)
+    return best
 
 
 @choose.implement(GreedyUCBVIModel, inline=True)
 def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
-    model.best[0] = q_at_cell(model, x, h, model.scratch)
+    model.best[0] = q_at_cell(model, x, h)
     model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, samples_in(model.store)
-    return pick_largest(model.scratch, model.stream)
+    return pick_largest(model.q[: model.settings.actions], model.stream)
 
 
 @observe.implement(GreedyUCBVIModel, inline=True)
@@ -108,14 +122,16 @@ def observe_greedy_ucbvi(model, state, action, reward, next_state, h, terminated
     x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)
     known = memo[CELL] == x and memo[STEP] == h and memo[SEEN] == samples_in(counts)
     if not known:  # `choose` has not computed it
-        model.best[0] = q_at_cell(model, x, h, model.scratch)
+        model.best[0] = q_at_cell(model, x, h)
     model.V[h, x] = min(model.V[h, x], model.best[0])
     add(counts, settings, x, action, reward, y, h, terminated)
 
 
 @read_q.implement(GreedyUCBVIModel)
 def read_q_greedy_ucbvi(model, state, h, out):
-    q_at_cell(model, cell_of(model.settings.grid, state), h, out)
+    q_at_cell(model, cell_of(model.settings.grid, state), h)
+    for a in range(out.size):
+        out[a] = model.q[a]
 
 
 @read_values.implement(GreedyUCBVIModel)
@@ -125,17 +141,17 @@ def read_values_greedy_ucbvi(model, state, h):
 
 @read_counts.implement(GreedyUCBVIModel)
 def read_counts_greedy_ucbvi(model, state, h, out):
-    x, counts = cell_of(model.settings.grid, state), model.store
+    x, where, counts = cell_of(model.settings.grid, state), pool(model.settings, h), model.store
     for a in range(out.size):
-        out[a] = counts.pairs[pair_of(counts, out.size, pool(model.settings, h), x, a), VISITS]
+        i, lane = lane_of(counts, out.size, where, x, a)
+        out[a] = counts.pairs[i, VISITS, lane]
 
 
 @read_bonuses.implement(GreedyUCBVIModel)
 def read_bonuses_greedy_ucbvi(model, state, h, out):
-    x, counts = cell_of(model.settings.grid, state), model.store
+    read_counts(model, state, h, out)
     for a in range(out.size):
-        n = counts.pairs[pair_of(counts, out.size, pool(model.settings, h), x, a), VISITS]
-        out[a] = value(model.settings.bonus, h, n, 0.0, 0.0)
+        out[a] = value(model.settings.bonus, h, out[a], 0.0, 0.0)
 
 
 class GreedyUCBVI(CountingAgent):
@@ -158,8 +174,9 @@ class GreedyUCBVI(CountingAgent):
         """Empty counts and values at the cap."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
-        settings = CountSettings(horizon, actions, self.stationary, 0, False, self.rewards.units, grid, bonus)
-        store = new_counts(1 if self.stationary else horizon, grid.cells, actions, 4 * horizon)
-        V = np.repeat(bonus.cap[:, None], grid.cells, axis=1)
+        settings = CountSettings(horizon, actions, self.stationary, 0, 1.0, False, self.rewards.units, grid, bonus)
+        store = new_counts(1 if self.stationary else horizon, grid.cells, actions, horizon)
+        V = with_pads(np.repeat(bonus.cap[:, None], grid.cells, axis=1))
+        q, constants = np.zeros(groups_of(actions) * LANES), np.zeros((1, 2, LANES))
         memo = np.full(3, -1, np.int64)
-        return GreedyUCBVIModel(settings, store, stream, V, np.zeros(actions), memo, np.zeros(1))
+        return GreedyUCBVIModel(settings, store, stream, V, q, constants, memo, np.zeros(1))

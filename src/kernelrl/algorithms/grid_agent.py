@@ -13,7 +13,7 @@ from kernelrl.bonuses.counted import BONUSES, Counted, has_width, new_counted, w
 from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
 from kernelrl.jit.handles import hand_over
-from kernelrl.planning.cells import deployed_q
+from kernelrl.planning.cells import DeployedCells, deployed_q
 from kernelrl.stores.interface import samples_in
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
@@ -86,18 +86,28 @@ class GridAgent(Baseline, abstract=True):
 class CountingAgent(GridAgent, abstract=True):
     """A grid agent that keeps counts of transitions: it deploys the best policy of the estimated environment."""
 
-    _deployed: tuple[int, Floats] | None = None
+    _deployed: tuple[int, Floats] | None = None  # for how much data, and Q
+    _grid_handle: Any = None
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_ucbvi(horizon, cells, actions, self.total_episodes, self.delta))
 
     def deployed_q(self, states: Floats, step: int) -> Floats:
         """(n, A) Q_h of the best policy of the estimated environment, without bonus."""
-        counts, settings = self.model.store, self.model.settings
+        if self._grid_handle is None:
+            self._grid_handle = hand_over(self.model.settings.grid)
+        cells = [int(cell_of(self._grid_handle, x)) for x in states]
+        q: Floats = self._deployed_table()[step, cells]
+        return q
+
+    def policy_rule(self) -> Any:
+        """Its values at all cells."""
+        return DeployedCells(self.model.settings.grid, self._deployed_table())
+
+    def _deployed_table(self) -> Floats:
+        """(H, X, A) Q of the deployed policy, planned again when there are new data."""
+        counts = self.model.store
         number = int(samples_in(counts))
         if self._deployed is None or self._deployed[0] != number:
-            self._deployed = number, deployed_q(settings, counts)
-        grid = hand_over(settings.grid)
-        cells = [int(cell_of(grid, x)) for x in states]
-        q: Floats = self._deployed[1][step, cells]
-        return q
+            self._deployed = number, deployed_q(self.model.settings, counts)
+        return self._deployed[1]

@@ -29,7 +29,6 @@ from kernelrl.episodes.verbs import (
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
-from kernelrl.jit.compile import in_both
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.entries import new_incremental
@@ -41,7 +40,7 @@ from kernelrl.planning.interface import (
     renew,
 )
 from kernelrl.planning.reading import plan_again
-from kernelrl.planning.replan import DOUBLING, EACH_STEP, GROWING, check_replan
+from kernelrl.planning.replan import BEGUN, DOUBLING, DUE, EACH_STEP, begins_with_plan, check_replan, next_due
 from kernelrl.planning.sides import UPPER
 from kernelrl.planning.smoothed import Smoothed, new_smoothed
 from kernelrl.stores.interface import add
@@ -50,8 +49,6 @@ from kernelrl.stores.merged import Merged
 from kernelrl.stores.samples import Samples, Settings, place, places
 
 __all__ = ["KernelUCBVI", "KernelUCBVIModel"]
-
-BEGUN, DUE = range(2)  # of `begun`
 
 
 @implement_shared_verbs
@@ -83,19 +80,8 @@ def plan_kernel_now(model):
 
 @begin_episode.implement(KernelUCBVIModel)
 def begin_kernel(model):
-    settings, begun = model.settings, model.begun
-    k = begun[BEGUN]
-    begun[BEGUN] = k + 1
-    waits = settings.replan == DOUBLING or (settings.replan == GROWING and k < begun[DUE])
-    if not waits or model.plan.clock[PLANS] == 0:
-        renew(model.plan, settings, model.store)
-        begun[DUE] = next_due(settings, k)
-
-
-@in_both
-def next_due(settings, k):
-    """After how many episodes the next plan is due, if one was made after `k`."""
-    return k + max(1, int(k * (settings.growth - 1.0) + 1e-9))
+    if begins_with_plan(model.settings, model.begun, model.plan.clock[PLANS]):
+        renew(model.plan, model.settings, model.store)
 
 
 @choose.implement(KernelUCBVIModel)

@@ -3,7 +3,6 @@
 Its optimistic Q_h is R_h, the bound that needs no data.
 """
 
-import hashlib
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -17,8 +16,10 @@ from kernelrl.episodes.verbs import (
     read_q,
     read_values,
 )
+from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
-from kernelrl.jit.stream import index_below
+from kernelrl.jit.policy_verb import deployed_action
+from kernelrl.jit.stream import index_below, mix
 
 __all__ = ["RandomAgent", "RandomAgentModel"]
 
@@ -50,6 +51,34 @@ def read_q_uniform(model, state, h, out):
 @read_values.implement(RandomAgentModel)
 def read_values_uniform(model, state, h):
     return np.float64(model.horizon - h)
+
+
+class RandomRule(NamedTuple):
+    """The policy to deploy: actions are functions of the seed, the state and the step."""
+
+    seed: int
+    actions: int
+
+
+@inner
+def draw(seed, state, h):
+    """64 bits that depend on the seed, the state (d,) and the step."""
+    word, bits = mix(np.uint64(seed)), state.view(np.uint64)
+    for j in range(bits.size):
+        word = mix(word ^ bits[j])
+    return mix(word ^ np.uint64(h))
+
+
+@deployed_action.implement(RandomRule)
+def draw_action(rule, state, h, q):
+    return np.int64(draw(rule.seed, state, h) % np.uint64(rule.actions))
+
+
+@compiled
+def draw_all(seed, states, h, out):
+    """`draw` for all `states` (n, d), into `out` (n,)."""
+    for i in range(out.size):
+        out[i] = draw(seed, states[i], h)
 
 
 class RandomAgent(Agent):
@@ -84,7 +113,12 @@ class RandomAgent(Agent):
         draws = self._draws(states, step)
         return np.array([row[draw % row.size] for row, draw in zip(rows, draws, strict=True)], np.int64)
 
+    def policy_rule(self) -> Any:
+        """The seed."""
+        return RandomRule(self.seed, self.spaces.actions)
+
     def _draws(self, states: Floats, step: int) -> list[int]:
-        key = self.seed.to_bytes(8, "little")
-        digests = [hashlib.blake2b(np.append(x, step).tobytes(), digest_size=8, key=key).digest() for x in states]
-        return [int.from_bytes(digest, "little") for digest in digests]
+        out = np.zeros(len(states), np.uint64)
+        draw_all(self.seed, np.ascontiguousarray(states), step, out)
+        draws: list[int] = out.tolist()
+        return draws

@@ -5,9 +5,10 @@ Backwards in h, with V_H = 0, at every cell x visited so far
     Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) + B_h(n(x, a)),   V_h(x) = min(cap_h, max_a Q_h(x, a))
 
 A pair never tried has Q_h = max(cap_h, B_h(0)), and a cell never visited V_h = cap_h (see `kernelrl.bonuses.counted`
-for caps and bonuses). Plans are made in `begin_episode` from all data ("episode"), also after each transition ("step"),
-or only when the visits of the pair just observed are at least twice those in the last plan ("doubling"; this includes a
-pair's first visit). Choices and read-outs, including counts, are those of the last plan.
+for caps and bonuses). Plans are made in `begin_episode` from all data ("episode", or when the number of episodes has
+grown by a factor), also after each transition ("step"), or only when the visits of the pair just observed are at least
+twice those in the last plan ("doubling"; this includes a pair's first visit). Choices and read-outs, including counts,
+are those of the last plan.
 
 With `minimum`, as in the paper's algorithm 2, the Q_h of a pair that was tried is at most its Q_h in the plan before:
 
@@ -17,11 +18,7 @@ where before its first plan a pair has the value of a pair never tried. The pape
 capped. This gives the same V_h; among actions at the cap, where the paper leaves the choice open, the one with the
 highest Q_h is chosen.
 
-Only what may have changed is computed again: at each step, the cells whose counts have changed since the last plan, and
-the cells from which a cell with a changed V_{h+1} was reached. The result equals that of a full plan to the last bit.
-This also holds with `minimum`: at any other cell r̂ + P̂V_{h+1} + B_h is the same number T as when the cell was last
-computed, and the stored Q_h is min(…, T), so min(Q_h, T) = Q_h. For the same reason planning twice on the same data
-changes nothing.
+Planning twice on the same data changes nothing, with `minimum` neither: min(min(Q_h, T), T) = min(Q_h, T).
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -30,7 +27,7 @@ import numpy as np
 
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import CountingAgent, GridAgent
-from kernelrl.arguments import flag, one_of
+from kernelrl.arguments import flag
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     begin_episode,
@@ -49,21 +46,21 @@ from kernelrl.episodes.verbs import (
 )
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
-from kernelrl.jit.fields import Field, check_lists, checks, require
+from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.backward import backward
-from kernelrl.planning.cells import Cells, enqueue, new_cells, queue_all, untried
+from kernelrl.planning.cells import Cells, new_cells, untried
 from kernelrl.planning.interface import PLANS
-from kernelrl.planning.replan import DOUBLING, EACH_EPISODE, EACH_STEP, REPLAN
-from kernelrl.planning.sides import UPPER
-from kernelrl.stores.counts import (
-    BLOCKS,
-    VISITS,
-    Counts,
-    CountSettings,
-    new_counts,
-    pair_of,
-    tally,
+from kernelrl.planning.replan import (
+    BEGUN,
+    DOUBLING,
+    EACH_EPISODE,
+    EACH_STEP,
+    begins_with_plan,
+    check_replan,
+    replan_code,
 )
+from kernelrl.planning.sides import UPPER
+from kernelrl.stores.counts import VISITS, Counts, CountSettings, lane_of, new_counts
 from kernelrl.stores.interface import add, grown_for, has_room_for, pool
 
 __all__ = ["UCBVI", "UCBVIModel"]
@@ -75,29 +72,18 @@ class UCBVIModel(NamedTuple):
     settings: CountSettings
     store: Counts
     plan: Cells
+    begun: Annotated[np.ndarray, Rows(Field(""), Field(""))]  # BEGUN: number of episodes; DUE: that of the next plan
     stream: Annotated[np.ndarray, Field("4", np.uint64)]  # the agent's own random stream
-
-
-@checks(UCBVIModel)
-def check_ucbvi(where, model):
-    """Chains of blocks end, and the queues contain each cell that is marked as queued exactly once."""
-    counts, plan = model.store, model.plan
-    first = np.concatenate([counts.first, plan.origins.reshape(-1)])
-    check_lists(f"{where}store.following", first, counts.following[: counts.number[BLOCKS]])
-    for h, n in enumerate(plan.length):
-        same = np.array_equal(np.sort(plan.queue[h, :n]), np.flatnonzero(plan.queued[h]))
-        require(same, f"{where}plan.queue", "it is not the cells that are marked as queued")
 
 
 @has_room.implement(UCBVIModel)
 def has_room_ucbvi(model):
-    # A transition takes at most one block for its successor and one for the reverse list.
-    return has_room_for(model.store, model.settings, 2 * model.settings.horizon)  # also for `origins`
+    return has_room_for(model.store, model.settings, model.settings.horizon)
 
 
 @grow.implement_plain(UCBVIModel)
 def grow_ucbvi(model):
-    return model._replace(store=grown_for(model.store, model.settings, 2 * model.settings.horizon))
+    return model._replace(store=grown_for(model.store, model.settings, model.settings.horizon))
 
 
 @rescaled.implement_plain(UCBVIModel)
@@ -105,8 +91,9 @@ def rescale_ucbvi(model, settings, keep):
     model, plan = model._replace(settings=settings), model.plan
     if settings.minimum:  # Q bounds the next plan; pairs not tried in the last plan have the same Q in all units
         cap = settings.bonus.cap[:-1, None, None]
-        plan.Q[:] = np.where(plan.N > 0, cap - keep * (cap - plan.Q), plan.Q)
-    queue_all(plan, model.store)
+        tried = plan.N.reshape(-1, *plan.Q.shape[1:]) > 0
+        plan.Q[:] = np.where(tried, cap - keep * (cap - plan.Q), plan.Q)
+    plan.ready[:] = False
     catch_up(model)
     return model
 
@@ -116,6 +103,7 @@ def plan_ucbvi_now(model):
     clock = model.plan.clock
     plans, clock[PLANS] = int(clock[PLANS]), 0  # so that this plans, whatever `replan` says
     begin_episode(model)
+    model.begun[BEGUN] -= 1  # it is no episode
     clock[PLANS] = plans + 1
 
 
@@ -128,28 +116,24 @@ def plan_now(model):
 
 @begin_episode.implement(UCBVIModel)
 def begin_ucbvi(model):
-    if model.settings.replan != DOUBLING or model.plan.clock[PLANS] == 0:
+    if begins_with_plan(model.settings, model.begun, model.plan.clock[PLANS]):
         plan_now(model)
 
 
 @choose.implement(UCBVIModel, inline=True)
 def choose_ucbvi(model, state, h):
-    return pick_largest(model.plan.Q[h, cell_of(model.settings.grid, state)], model.stream)
+    q = model.plan.Q[h, cell_of(model.settings.grid, state)]
+    return pick_largest(q[: model.settings.actions], model.stream)
 
 
 @observe.implement(UCBVIModel)
 def observe_ucbvi(model, state, action, reward, next_state, h, terminated):
     settings, counts, plan = model.settings, model.store, model.plan
-    x, y, p = cell_of(settings.grid, state), cell_of(settings.grid, next_state), pool(settings, h)
-    if add(counts, settings, x, action, reward, y, h, terminated):
-        tally(counts, plan.origins[p], y, x)
-    first, last = (0, settings.horizon) if settings.stationary else (h, h + 1)
-    for step in range(first, last):
-        plan.length[step] = enqueue(plan.queued[step], plan.queue[step], plan.length[step], x)
-    if settings.replan == EACH_EPISODE:
-        return
-    n = counts.pairs[pair_of(counts, settings.actions, p, x, action), VISITS]
-    if settings.replan == EACH_STEP or n >= 2.0 * plan.N[p, x, action]:
+    x, y = cell_of(settings.grid, state), cell_of(settings.grid, next_state)
+    add(counts, settings, x, action, reward, y, h, terminated)
+    i, lane = lane_of(counts, settings.actions, pool(settings, h), x, action)
+    doubled = settings.replan == DOUBLING and counts.pairs[i, VISITS, lane] >= 2.0 * plan.N[i, lane]
+    if doubled or settings.replan == EACH_STEP:
         plan_now(model)
 
 
@@ -163,21 +147,22 @@ def read_q_ucbvi(model, state, h, out):
 @read_values.implement(UCBVIModel)
 def read_values_ucbvi(model, state, h):
     q = model.plan.Q[h, cell_of(model.settings.grid, state)]
-    return min(model.settings.bonus.cap[h], largest(q))
+    return min(model.settings.bonus.cap[h], largest(q[: model.settings.actions]))
 
 
 @read_counts.implement(UCBVIModel)
 def read_counts_ucbvi(model, state, h, out):
-    x = cell_of(model.settings.grid, state)
+    x, where = cell_of(model.settings.grid, state), pool(model.settings, h)
     for a in range(out.size):
-        out[a] = model.plan.N[pool(model.settings, h), x, a]
+        i, lane = lane_of(model.store, out.size, where, x, a)
+        out[a] = model.plan.N[i, lane]
 
 
 @read_bonuses.implement(UCBVIModel)
 def read_bonuses_ucbvi(model, state, h, out):
-    x = cell_of(model.settings.grid, state)
+    read_counts(model, state, h, out)
     for a in range(out.size):
-        out[a] = value(model.settings.bonus, h, model.plan.N[pool(model.settings, h), x, a], 0.0, 0.0)
+        out[a] = value(model.settings.bonus, h, out[a], 0.0, 0.0)
 
 
 class UCBVI(CountingAgent):
@@ -189,7 +174,8 @@ class UCBVI(CountingAgent):
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
         stationary: pool the data of all steps.
-        replan: "episode", "step" or "doubling".
+        replan: "episode", "step", "doubling", or the factor by which the number of episodes grows from plan to plan;
+            "auto" is 1.005, which plans before each of the first 400 episodes.
         minimum: the Q of a pair that was tried never rises: each plan takes the minimum with the plan before, as in
             the paper's algorithm 2.
         bonus: "simplified", s·(1/√N + R_h/N) with N = max(1, visits), where R_h is the number of steps left;
@@ -203,12 +189,12 @@ class UCBVI(CountingAgent):
 
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
-        stationary: bool = True, replan: str = "episode", minimum: bool = False, bonus: str = "simplified",
+        stationary: bool = True, replan: str | float = "episode", minimum: bool = False, bonus: str = "simplified",
         bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
         self.stationary = flag("stationary", stationary)
-        self.replan = one_of("replan", replan, REPLAN)
+        self.replan = check_replan(replan)
         self.minimum = flag("minimum", minimum)
 
     def needs_step(self) -> bool:
@@ -221,7 +207,7 @@ class UCBVI(CountingAgent):
 
     def after_rows(self) -> None:
         """Plan, and again when `replan` says so."""
-        self._replan(REPLAN.index(self.replan))
+        self._replan(replan_code(self.replan)[0])
         super().after_rows()
 
     def _replan(self, code: int) -> None:
@@ -232,8 +218,8 @@ class UCBVI(CountingAgent):
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus, pools = self._counted(horizon, grid.cells, actions), 1 if self.stationary else horizon
         settings = CountSettings(
-            horizon, actions, self.stationary, REPLAN.index(self.replan), self.minimum, self.rewards.units, grid, bonus
+            horizon, actions, self.stationary, *replan_code(self.replan), self.minimum, self.rewards.units, grid, bonus
         )  # fmt: skip
         plan = new_cells(horizon, grid.cells, actions, pools, untried(bonus), bonus.cap)
-        store = new_counts(pools, grid.cells, actions, 4 * horizon)
-        return UCBVIModel(settings, store, plan, stream)
+        store = new_counts(pools, grid.cells, actions, horizon)
+        return UCBVIModel(settings, store, plan, np.zeros(2, np.int64), stream)

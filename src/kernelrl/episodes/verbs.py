@@ -29,6 +29,7 @@ import numpy as np
 
 from kernelrl.jit.compile import compiled, compiled_as, generic, in_both, inner
 from kernelrl.jit.handles import Handle, hand_over
+from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "catch_up",
     "check_model",
     "choose",
+    "deployed_action",
     "end_episode",
     "grow",
     "has_room",

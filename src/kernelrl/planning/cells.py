@@ -6,47 +6,66 @@ At every cell x visited so far, with the counts of `kernelrl.stores.counts`,
 
 A pair never tried has Q_h = max(R_h, B_h(0)), and a cell never visited V_h = R_h; for the deployed policy both are 0.
 
-Only what may have changed is computed again: at each step the cells in a queue, because their counts have changed, or
-V_{h+1} at a cell that was reached from them. The result equals that of planning all cells, to the last bit.
+A plan computes all visited cells, four actions at a time (`kernelrl.jit.windows`). What is the same for all steps is
+computed first: 1/n, the scale of sums over successors, and the base, r̂ and the bonus's root/√n.
 """
 
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from kernelrl.geometry.grid import Grid, cell_of
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.handles import hand_over
+from kernelrl.jit.policy_verb import deployed_action, first_largest
+from kernelrl.jit.windows import LANES, window_targets
 from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.sides import DEPLOYED, clip, explores
-from kernelrl.stores.counts import BLOCK, BONUS_ROOT, INVERSE, VISITS, Counts, pair_of, total_of
+from kernelrl.stores.counts import (
+    BONUS_ROOT,
+    INVERSE,
+    LENGTH,
+    REWARD,
+    START,
+    VISITS,
+    groups_of,
+    list_of,
+    with_pads,
+)
 from kernelrl.stores.interface import pool
-from kernelrl.stores.units import Units, after_end
+from kernelrl.stores.units import after_end, mapped_sum
 
-__all__ = ["Cells", "cell_row", "deployed_q", "enqueue", "level_of", "new_cells", "queue_all", "untried"]
+__all__ = ["Cells", "DeployedCells", "deployed_q", "new_cells", "untried", "write_constants"]
+
+SCALE, BASE = range(2)  # of a list's constants
+FIRST, END, PLACE, CELL = range(4)  # of a list's span: its rows, where its q is in Q_h, and its cell
 
 
 class Cells(NamedTuple):
     """A plan on cells."""
 
     clock: Annotated[np.ndarray, Field("1", np.int64)]  # PLANS made
-    Q: Annotated[np.ndarray, Field("H X A", infinite=True)]
-    V: Annotated[np.ndarray, Field("H+1 X", least="Least", most="Most")]
-    N: Annotated[np.ndarray, Field("pools X A", least=0)]  # visits in the last plan
-    # first block of the cells from which a cell was reached, or -1; the blocks belong to the store
-    origins: Annotated[np.ndarray, Field("pools X", np.int32, index="Blocks", none=True)]
-    queued: Annotated[np.ndarray, Field("H X", np.bool_)]  # whether a cell is in the queue
-    queue: Annotated[np.ndarray, Field("H X+1", np.uint32, index="X")]  # cells to plan; the last is scratch
-    length: Annotated[np.ndarray, Field("H", np.int64, most="X")]  # how many
+    Q: Annotated[np.ndarray, Field("H X Padded", infinite=True)]  # 0 where a group has fewer than LANES actions
+    V: Annotated[np.ndarray, Field("H+1 X+4", least="Least", most="Most")]  # cells, termination, zeros
+    N: Annotated[np.ndarray, Field("Lists 4", least=0)]  # visits in the last plan
+    # What a plan reads again at each step, in the order in which the cells of a pool were first visited:
+    constants: Annotated[np.ndarray, Field("Lists 2 4", scratch=True)]  # SCALE and BASE of each pair
+    spans: Annotated[np.ndarray, Field("Lists 4", np.uint32, scratch=True)]  # FIRST, END, PLACE, CELL of each list
+    before: Annotated[np.ndarray, Field("X Padded", scratch=True)]  # Q_h in the plan before, for `minimum`
+    ready: Annotated[np.ndarray, Field("pools", np.bool_, scratch=True)]  # whether the above are those of the last plan
 
 
 def new_cells(horizon, X, actions, pools, Q, V):
     """No plan yet: Q_h (H,) of a pair never tried and V_h (H+1,) of a cell never visited."""
+    groups = groups_of(actions)
+    q = np.zeros((horizon, X, groups * LANES))
+    q[:, :, :actions] = Q[:, None, None]
     return Cells(
-        np.zeros(1, np.int64), np.full((horizon, X, actions), Q[:, None, None]), np.repeat(V[:, None], X, axis=1),
-        np.zeros((pools, X, actions)), np.full((pools, X), -1, np.int32),
-        np.zeros((horizon, X), np.bool_), np.zeros((horizon, X + 1), np.uint32), np.zeros(horizon, np.int64),
+        np.zeros(1, np.int64), q, with_pads(np.repeat(V[:, None], X, axis=1)),
+        np.zeros((pools * X * groups, LANES)), np.zeros((pools * X * groups, 2, LANES)),
+        np.zeros((pools * X * groups, 4), np.uint32), np.zeros((X, groups * LANES)), np.zeros(pools, np.bool_),
     )  # fmt: skip
 
 
@@ -55,119 +74,118 @@ def untried(bonus):
     return np.maximum(bonus.cap[:-1], bonus.root + bonus.share)
 
 
-def queue_all(plan, counts):
-    """Queue every visited cell for the next plan."""
-    for h in range(len(plan.length)):
-        where = min(h, len(plan.N) - 1)
-        cells = counts.cells[where, : counts.visited[where]]
-        plan.queue[h, : cells.size] = cells
-        plan.queued[h] = False
-        plan.queued[h, cells] = True
-        plan.length[h] = cells.size
+@inner(inline=True)
+def write_constants(side, settings, counts, i, constants, c):
+    """Write what is the same for all steps for the pairs of list `i` into constants[c]."""
+    pairs, units = counts.pairs, settings.units
+    for lane in range(LANES):
+        inverse = pairs[i, INVERSE, lane]
+        base = mapped_sum(units, pairs[i, REWARD, lane], pairs[i, VISITS, lane]) * inverse
+        constants[c, SCALE, lane] = inverse
+        constants[c, BASE, lane] = base + (pairs[i, BONUS_ROOT, lane] if explores(side) else 0.0)
 
 
 @inner
-def enqueue(queued, queue, n, x):
-    """Put cell `x` into the queue of length `n` unless it is there; return the new length."""
-    queue[n] = x  # without a branch, which would be hard to predict
-    n += not queued[x]
-    queued[x] = True
-    return n
+def begin_pool(plan, settings, store, side, where):
+    """Prepare the cells of a pool for planning: those with new data, or all of them in the first plan."""
+    groups, ready = (settings.actions + LANES - 1) // LANES, plan.ready[where]
+    plan.ready[where] = True
+    for k in range(store.visited[where]):
+        x = np.int64(store.cells[where, k])
+        i, c = list_of(store, settings.actions, where, x), list_of(store, settings.actions, where, k)
+        for g in range(groups):
+            same = ready
+            for lane in range(LANES):
+                same &= plan.N[i + g, lane] == store.pairs[i + g, VISITS, lane]
+            if not same:
+                prepare_list(plan, settings, store, side, i + g, c + g, x, x * groups + g)
 
 
 @inner
-def enqueue_list(counts, queued, queue, n, b):
-    """`enqueue` for all cells in the blocks from `b` on."""
-    successor, following = counts.successor, counts.following
-    while b >= 0:
-        for j in range(BLOCK):
-            n = enqueue(queued, queue, n, successor[b, j])
-        b = np.int64(following[b])
-    return n
-
-
-class Level(NamedTuple):
-    """What is the same for all cells of a step, and the data, as values: loops need not look them up again."""
-
-    counts: Counts
-    units: Units
-    after: float  # value of a termination
-    share: float  # factor of 1/n in the bonus
-    never: float  # Q of a pair never tried
-
-
-@inner
-def level_of(settings, store, h):
-    """What `cell_row` needs for step `h`."""
-    counts = Counts(
-        store.pairs, store.first, store.successor, store.times, store.following, store.number, store.cells,
-        store.visited,
-    )  # fmt: skip
-    units, bonus = settings.units, settings.bonus
-    return Level(
-        counts, Units(units.low, units.factor, units.nothing, units.empty), after_end(units, settings.horizon, h),
-        bonus.share[h], max(bonus.cap[h], bonus.root + bonus.share[h]),
-    )  # fmt: skip
-
-
-@inner
-def cell_row(side, level, p, V, q, minimum):
-    """Q_h of the pairs p, p+1, … of one cell into `q` (A,), for V_{h+1} (X,); return the largest.
-
-    With `minimum` the q of a pair that was tried cannot rise: its value before the call is an upper bound.
-    """
-    best = 0.0
-    for a in range(q.size):
-        pair = level.counts.pairs[p + a]
-        if pair[VISITS] == 0.0:
-            q[a] = level.never if explores(side) else 0.0
-        else:
-            target = total_of(level.counts, level.units, p + a, level.after, V) * pair[INVERSE]
-            if explores(side):
-                target += pair[BONUS_ROOT] + level.share * pair[INVERSE]
-            q[a] = min(q[a], target) if minimum else target
-        best = max(best, q[a])
-    return best
+def prepare_list(plan, settings, store, side, i, c, x, place):
+    """Write what a plan reads of list `i` at each step."""
+    lists, spans = store.lists, plan.spans
+    write_constants(side, settings, store, i, plan.constants, c)
+    spans[c, FIRST], spans[c, END], spans[c, PLACE] = lists[START, i], lists[START, i] + lists[LENGTH, i], place
+    spans[c, CELL] = x
+    for lane in range(LANES):
+        plan.N[i, lane] = store.pairs[i, VISITS, lane]
 
 
 @find_targets.implement(Cells)
 def cell_targets(plan, settings, store, side, h):
-    where, minimum, actions = pool(settings, h), settings.minimum and explores(side), settings.actions
-    queue, V, Q, N, pairs = plan.queue[h], plan.V[h + 1], plan.Q[h], plan.N[where], store.pairs
-    level = level_of(settings, store, h)
-    for i in range(plan.length[h]):
-        x = np.int64(queue[i])
-        p = pair_of(store, actions, where, x, 0)
-        cell_row(side, level, p, V, Q[x], minimum)
-        if where == h:  # once per pool
-            for a in range(actions):
-                N[x, a] = pairs[p + a, VISITS]
+    where, minimum = pool(settings, h), settings.minimum and explores(side)
+    if where == h or h == settings.horizon - 1:  # once per pool
+        begin_pool(plan, settings, store, side, where)
+    plan.V[h + 1, store.cells.shape[1]] = after_end(settings.units, settings.horizon, h)
+    if minimum:
+        note_before(plan, settings, store, h, where)
+    sweep(plan, settings, store, side, h, where)
+    if minimum:
+        keep_lower(plan, settings, store, side, h, where)
+
+
+@inner
+def sweep(plan, settings, store, side, h, where):
+    """Q_h and V_h at all visited cells."""
+    window, times, spans, constants = store.window, store.times, plan.spans, plan.constants
+    V, q, values, R = plan.V[h + 1], plan.Q[h], plan.V[h], np.float64(settings.horizon - h)
+    share, groups = settings.bonus.share[h] if explores(side) else 0.0, (settings.actions + LANES - 1) // LANES
+    first = list_of(store, settings.actions, where, 0)
+    best, left = 0.0, groups
+    for entry in range(first, first + store.visited[where] * groups):  # one loop is faster than two, one in the other
+        c = np.uint64(entry)  # an unsigned index needs no check for being negative: 10 % of the time
+        start, end, place = np.int64(spans[c, FIRST]), np.int64(spans[c, END]), np.int64(spans[c, PLACE])
+        found = window_targets(window, times, start, end, V, constants, c, share, q, place)
+        best = found if found > best else best
+        left -= 1
+        if left == 0:
+            values[spans[c, CELL]] = clip(side, best, R)
+            best, left = 0.0, groups
+
+
+@inner
+def note_before(plan, settings, store, h, where):
+    """Copy Q_h."""
+    for k in range(store.visited[where]):
+        x = np.int64(store.cells[where, k])
+        for a in range(settings.actions):
+            plan.before[x, a] = plan.Q[h, x, a]
+
+
+@inner
+def keep_lower(plan, settings, store, side, h, where):
+    """Lower Q_h to what it was in the plan before, and V_h with it."""
+    before, Q, R = plan.before, plan.Q[h], np.float64(settings.horizon - h)
+    for k in range(store.visited[where]):
+        x, best = np.int64(store.cells[where, k]), 0.0
+        for a in range(settings.actions):
+            Q[x, a] = min(before[x, a], Q[x, a])
+            best = max(best, Q[x, a])
+        plan.V[h, x] = clip(side, best, R)
 
 
 @find_values.implement(Cells)
 def cell_values(plan, settings, store, side, h):
-    R, actions, before = np.float64(settings.horizon - h), settings.actions, max(h - 1, 0)
-    queue, queued, Q, V = plan.queue[h], plan.queued[h], plan.Q[h], plan.V[h]
-    origins, n = plan.origins[pool(settings, before)], plan.length[before]
-    for i in range(plan.length[h]):
-        x = np.int64(queue[i])
-        queued[x] = False
-        best = 0.0
-        for a in range(actions):
-            best = max(best, Q[x, a])
-        value = clip(side, best, R)
-        if value != V[x]:
-            V[x] = value
-            if h > 0:
-                n = enqueue_list(store, plan.queued[before], plan.queue[before], n, np.int64(origins[x]))
-    plan.length[before] = n
-    plan.length[h] = 0
+    """V_h is found with Q_h."""
 
 
 @compiled
 def plan_cells(planned, side):
-    """Plan the cells in the queue."""
+    """Plan all visited cells."""
     backward(planned.plan, planned.settings, planned.store, side)
+
+
+class DeployedCells(NamedTuple):
+    """Values at cells, whose policy is deployed."""
+
+    grid: Grid
+    Q: np.ndarray  # (H, X, A)
+
+
+@deployed_action.implement(DeployedCells)
+def best_at_cell(rule, state, h, q):
+    return first_largest(rule.Q[h, cell_of(rule.grid, state)])
 
 
 def deployed_q(settings, counts):
@@ -175,6 +193,5 @@ def deployed_q(settings, counts):
     pools, X = counts.cells.shape
     nothing = np.zeros(settings.horizon + 1)
     plan = new_cells(settings.horizon, X, settings.actions, pools, nothing[:-1], nothing)
-    queue_all(plan, counts)
     plan_cells(hand_over(Planned(plan, settings, counts)), DEPLOYED)
-    return plan.Q
+    return np.ascontiguousarray(plan.Q[:, :, : settings.actions])

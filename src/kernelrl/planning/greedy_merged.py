@@ -108,7 +108,7 @@ def check_greedy_merged(values, settings, merged, where):
 
 @plan_room.implement(GreedyMerged)
 def greedy_merged_room(plan, settings, store):
-    return plan.V.shape[1] == store.of.size and has_room_for(store, settings, settings.horizon)
+    return plan.V.shape[1] == store.coming.shape[1] and has_room_for(store, settings, settings.horizon)
 
 
 @grown.implement_plain(GreedyMerged)

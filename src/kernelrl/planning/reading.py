@@ -1,19 +1,22 @@
 """Plans for Python: renewed, or made separately on a given side and read at many states in one call."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather
 from kernelrl.jit.compile import compiled, generic
 from kernelrl.jit.handles import hand_over, model_of
+from kernelrl.jit.policy_verb import deployed_action, first_largest
 from kernelrl.planning.backward import backward
 from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.interface import PLANS, Planned, q_at, renew
-from kernelrl.planning.sides import UPPER
+from kernelrl.planning.sides import DEPLOYED, UPPER
 from kernelrl.planning.smoothed import Smoothed, forget
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
 
-__all__ = ["add_plan", "plan_again", "plan_merged", "read_q", "read_value"]
+__all__ = ["DeployedPlan", "add_plan", "plan_again", "plan_merged", "read_q", "read_value"]
 
 
 @compiled
@@ -89,6 +92,22 @@ def read_q(planned, side, states, h):
     out = np.zeros((len(states), model_of(planned).settings.actions))
     fill_q(hand_over(planned), side, states, h, np.zeros(states.shape[1] + 1), out)
     return out
+
+
+class DeployedPlan(NamedTuple):
+    """A plan whose policy is deployed."""
+
+    planned: Planned
+    place: np.ndarray  # (d+1,) scratch
+
+
+@deployed_action.implement(DeployedPlan)
+def best_of_plan(rule, state, h, q):
+    settings = rule.planned.settings
+    x = rule.place[: places(settings, state)]
+    place(settings, state, h, x)
+    q_at(rule.planned.plan, settings, rule.planned.store, DEPLOYED, x, h, q)
+    return first_largest(q)
 
 
 @compiled

@@ -13,11 +13,17 @@ import math
 from numbers import Real
 from typing import Any
 
-__all__ = ["DOUBLING", "EACH_EPISODE", "EACH_STEP", "GROWING", "REPLAN", "check_replan", "replan_code"]
+from kernelrl.jit.compile import in_both, inner
+
+__all__ = [
+    "BEGUN", "DOUBLING", "DUE", "EACH_EPISODE", "EACH_STEP", "GROWING", "REPLAN", "begins_with_plan", "check_replan",
+    "next_due", "replan_code",
+]  # fmt: skip
 
 REPLAN = ("episode", "step", "doubling")  # compiled code compares the numbers below
 EACH_EPISODE, EACH_STEP, DOUBLING, GROWING = range(len(REPLAN) + 1)
 AUTO = 1.005
+BEGUN, DUE = range(2)  # of a model's `begun`: number of episodes; that of the next plan
 
 
 def check_replan(replan: Any) -> str | float:
@@ -37,3 +43,21 @@ def replan_code(replan: str | float) -> tuple[int, float]:
     if isinstance(replan, str) and replan != "auto":
         return REPLAN.index(replan), 1.0
     return GROWING, AUTO if isinstance(replan, str) else replan
+
+
+@in_both
+def next_due(settings: Any, k: Any) -> Any:
+    """After how many episodes the next plan is due, if one was made after `k`."""
+    return k + max(1, int(k * (settings.growth - 1.0) + 1e-9))
+
+
+@inner
+def begins_with_plan(settings: Any, begun: Any, plans: Any) -> Any:
+    """Count an episode, and return whether it begins with a plan; `plans` have been made."""
+    k = begun[BEGUN]
+    begun[BEGUN] = k + 1
+    waits = settings.replan == DOUBLING or (settings.replan == GROWING and k < begun[DUE])
+    if waits and plans > 0:
+        return False
+    begun[DUE] = next_due(settings, k)
+    return True

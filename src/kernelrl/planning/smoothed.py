@@ -160,7 +160,7 @@ def grown_groups(groups, settings, merged):
 @plan_room.implement(Smoothed)
 def smoothed_room(plan, settings, store):
     H, reps = settings.horizon, store.reps
-    if plan.V.shape[1] < store.of.size:
+    if plan.V.shape[1] < store.coming.shape[1]:
         return False
     fits = group_room(plan.groups, reps.weights, reps.number[KNOWN], 2 * H, lists_each(reps))
     return fits and has_room_for(store, settings, H)

@@ -1,13 +1,19 @@
-"""Sparse counts of transitions between the cells of a grid: only visited pairs take memory.
+"""Sparse counts of transitions between the cells of a grid: only visited cells take memory for their successors.
 
 For each pair (x, a) of a pool of data (all steps together, or one pool per step) there are the number of visits n, the
 sum of rewards, and how often each successor y followed. From them
 
     r̂ = Σr/n,   P̂V = Σ_y n(y)·V(y)/n
 
-Successors are stored in chained blocks of BLOCK places. An unused place repeats the block's first successor with
-n(y) = 0: adding zero costs less than a branch that is hard to predict. Terminal successors are only counted; `units`
-gives their value. Rewards are summed raw and mapped to [0, 1] when they are used.
+Actions are kept in groups of four, side by side in lanes, and each cell has one list for each group. A row of a list
+has one window for each lane: four consecutive cells w … w+3 and how often each of them followed
+(`kernelrl.jit.windows`). On a grid successors lie together, so a few windows contain them all. A window begins at its
+lowest successor; it is moved down if that makes room for a new one. The rows of a list are contiguous; a list that is
+full moves to the end of the array, with room for twice as many. In two dimensions most are never full, so they lie in
+the order in which cells were first visited, and plans go through them in this order.
+
+A termination is one more successor, cell X; plans write its value there, that of `units`. Rewards are summed raw and
+mapped to [0, 1] when they are used.
 """
 
 import math
@@ -18,28 +24,32 @@ import numpy as np
 from kernelrl.bonuses.counted import Counted
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.grid import Grid
-from kernelrl.jit.compile import SUMS, inner
+from kernelrl.jit.compile import in_both, inner
 from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.jit.windows import LANES, WIDTH
 from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in
-from kernelrl.stores.units import Units, mapped_sum
+from kernelrl.stores.units import Units
 
 __all__ = [
-    "BLOCK",
-    "BLOCKS",
     "BONUS_ROOT",
     "INVERSE",
+    "LENGTH",
+    "REWARD",
+    "START",
     "VISITS",
     "CountSettings",
     "Counts",
+    "groups_of",
+    "lane_of",
+    "list_of",
     "new_counts",
-    "pair_of",
-    "tally",
-    "total_of",
+    "with_pads",
 ]
 
-BLOCK = 8
 VISITS, REWARD, INVERSE, BONUS_ROOT, ENDED = range(5)  # of `pairs`
-BLOCKS, TRANSITIONS = range(2)  # of `number`
+START, LENGTH, ROOM = range(3)  # of `lists`
+ROWS, TRANSITIONS, LONGEST = range(3)  # of `number`
+FIRST_ROOM = 3  # rows of a new list: on a grid of two axes, where a step leads to 3×3 cells, as many as it needs
 
 
 class CountSettings(NamedTuple):
@@ -49,6 +59,7 @@ class CountSettings(NamedTuple):
     actions: int  # A
     stationary: bool
     replan: int
+    growth: float  # episodes grow by this factor from plan to plan
     minimum: bool
     units: Units
     grid: Grid
@@ -56,28 +67,36 @@ class CountSettings(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts. A pair's number is (pool·X + x)·A + a."""
+    """The counts. A list's number is (pool·X + x)·groups + a//LANES, and the lane of an action a%LANES."""
 
-    pairs: Annotated[
-        np.ndarray, Field("Pairs 5")
-    ]  # VISITS n, sum of REWARD (raw), INVERSE 1/n, BONUS_ROOT root/√n, ENDED
-    # first block of successors, or -1
-    first: Annotated[np.ndarray, Field("Pairs", np.int32, index="Blocks", none=True)]
-    successor: Annotated[np.ndarray, Field("Blocks 8", np.uint32, index="X")]  # y
-    times: Annotated[np.ndarray, Field("Blocks 8", least=0, fill=0)]  # n(y)
-    # next block of the same pair, or -1
-    following: Annotated[np.ndarray, Field("Blocks", np.int32, index="Blocks", none=True, fill=-1)]
-    number: Annotated[np.ndarray, Rows(Field("", counts="Blocks"), Field(""))]  # BLOCKS in use; TRANSITIONS
+    # VISITS n, sum of REWARD (raw), INVERSE 1/n, BONUS_ROOT root/√n, ENDED
+    pairs: Annotated[np.ndarray, Field("Lists 5 4")]
+    # START: first row; LENGTH: the number of rows, that of the action with most windows; ROOM: for how many
+    lists: Annotated[np.ndarray, Rows(Field("Lists"), Field("Lists"), Field("Lists"), dtype=np.int32)]
+    windows: Annotated[np.ndarray, Field("Lists 4", np.int32)]  # the number of windows of each action
+    window: Annotated[np.ndarray, Field("Rows 4", np.uint32, index="X+1")]  # first cell
+    times: Annotated[np.ndarray, Field("Rows 4 4", np.int32, fill=0)]  # n(y)
+    number: Annotated[
+        np.ndarray, Rows(Field("", counts="Rows"), Field(""), Field(""))
+    ]  # ROWS; TRANSITIONS; LONGEST ROOM
     cells: Annotated[np.ndarray, Field("pools X", np.int32, index="X")]  # cells visited, in order of their first visit
     visited: Annotated[np.ndarray, Field("pools", np.int64, most="X")]  # how many
 
 
 @checks(Counts)
 def check_counts(where, counts):
-    """The list of cells contains each visited cell exactly once."""
+    """Lists do not overlap and are in use, and the list of cells contains each visited cell exactly once."""
     require(
         (counts.pairs[:, [VISITS, INVERSE, BONUS_ROOT, ENDED]] >= 0.0).all(), f"{where}pairs", "an entry is negative"
     )
+    start, length, room = counts.lists.astype(np.int64)
+    require((length <= room).all(), f"{where}lists", "a list is longer than its room")
+    require(np.array_equal(counts.windows.max(axis=1), length), f"{where}windows", "there are not as many as rows")
+    require(int(room.max()) <= counts.number[LONGEST], f"{where}number", "a list has more room than the longest")
+    order = np.argsort(start[room > 0])
+    first, last = start[room > 0][order], (start + room)[room > 0][order]
+    apart = (last[:-1] <= first[1:]).all() and (last <= counts.number[ROWS]).all()
+    require(apart, f"{where}lists", "two lists overlap, or one is out of range")
     pools, X = counts.cells.shape
     seen = (counts.pairs[:, VISITS] > 0.0).reshape(pools, X, -1).any(axis=2)
     for p in range(pools):
@@ -85,30 +104,48 @@ def check_counts(where, counts):
         require(np.array_equal(cells, np.flatnonzero(seen[p])), f"{where}cells", "it is not the cells with visits")
 
 
-def new_counts(pools, X, A, room):
-    """No transitions, and `room` blocks for successors."""
-    check_memory((pools * X * A, 5))
-    check_memory((room, BLOCK))
+def groups_of(actions):
+    """The number of groups of LANES actions."""
+    return -(-actions // LANES)
+
+
+def with_pads(V):
+    """Values (steps, X) of cells in the form that plans read: followed by that of a termination, and by zeros."""
+    return np.pad(V, ((0, 0), (0, WIDTH)))
+
+
+def new_counts(pools, X, A, samples):
+    """No transitions, and room for `samples`."""
+    lists, rows = pools * X * groups_of(A), rows_needed(samples, 0)
+    check_memory((lists, 5, LANES))
+    check_memory((rows, LANES, WIDTH))
     return Counts(
-        np.zeros((pools * X * A, 5)), np.full(pools * X * A, -1, np.int32),
-        np.zeros((room, BLOCK), np.uint32), np.zeros((room, BLOCK)), np.full(room, -1, np.int32), np.zeros(2, np.int64),
+        np.zeros((lists, 5, LANES)), np.zeros((3, lists), np.int32), np.zeros((lists, LANES), np.int32),
+        np.zeros((rows, LANES), np.uint32), np.zeros((rows, LANES, WIDTH), np.int32), np.zeros(3, np.int64),
         np.zeros((pools, X), np.int32), np.zeros(pools, np.int64),
     )  # fmt: skip
 
 
+@in_both
+def rows_needed(samples, longest):
+    """How many rows so many transitions can need if no list has more room than `longest`.
+
+    A transition makes at most one list move, to 2·room+1 rows. A list that is new has 3, 7, 15, … rows after 1, 4, 8, …
+    transitions: in all less than four rows for each of them.
+    """
+    return samples * (2 * longest + 4)
+
+
 @grown_for.implement_plain(Counts)
 def grown_counts(store, settings, samples):
-    blocks = max(more(store.following.size) + 1, int(store.number[BLOCKS]) + samples)
-    return store._replace(
-        successor=lengthen(store.successor, blocks, 0),
-        times=lengthen(store.times, blocks, 0),
-        following=lengthen(store.following, blocks, 0, -1),
-    )
+    rows = int(store.number[ROWS]) + rows_needed(samples, int(store.number[LONGEST]))
+    rows = max(more(len(store.window)) + 1, rows)
+    return store._replace(window=lengthen(store.window, rows, 0), times=lengthen(store.times, rows, 0))
 
 
 @has_room_for.implement(Counts)
 def has_room_for_counts(store, settings, samples):
-    return store.following.size - store.number[BLOCKS] >= samples  # each may need a block
+    return store.window.shape[0] - store.number[ROWS] >= rows_needed(samples, store.number[LONGEST])
 
 
 @samples_in.implement_plain(Counts)
@@ -123,81 +160,93 @@ def counted_has_ended(store):
 
 
 @inner
-def pair_of(counts, actions, pool, x, a):
-    """The number of a pair."""
-    return (pool * counts.cells.shape[1] + x) * actions + a
+def list_of(counts, actions, pool, x):
+    """The number of the first list of a cell."""
+    return (pool * counts.cells.shape[1] + x) * ((actions + LANES - 1) // LANES)
 
 
 @inner
-def new_block(counts, y):
-    """Start a new block whose first successor will be `y`."""
-    b = counts.number[BLOCKS]
-    counts.number[BLOCKS] = b + 1
-    for j in range(BLOCK):
-        counts.successor[b, j] = y
-    return b
+def lane_of(counts, actions, pool, x, a):
+    """The list and the lane of a pair."""
+    return list_of(counts, actions, pool, x) + a // LANES, a % LANES
 
 
-@inner(inline=True)
-def tally(counts, first, i, y):
-    """Count `y` once more in the list whose first block is first[i]; return whether it is new there."""
-    if first[i] < 0:
-        first[i] = new_block(counts, y)
-    b = np.int64(first[i])
-    while True:
-        place = BLOCK
-        for j in range(BLOCK - 1, -1, -1):
-            place = j if counts.times[b, j] == 0.0 or counts.successor[b, j] == y else place
-        if place < BLOCK:
-            break
-        if counts.following[b] < 0:
-            counts.following[b] = new_block(counts, y)
-        b = np.int64(counts.following[b])
-    new = counts.times[b, place] == 0.0
-    counts.successor[b, place] = y
-    counts.times[b, place] += 1.0
-    return new
+@inner
+def move_list(counts, i):
+    """Move list `i`, which is full, to the end."""
+    lists, window, times, number = counts.lists, counts.window, counts.times, counts.number
+    old, new, room = np.int64(lists[START, i]), number[ROWS], max(FIRST_ROOM, 2 * np.int64(lists[ROOM, i]) + 1)
+    for k in range(lists[LENGTH, i]):
+        for lane in range(LANES):
+            window[new + k, lane] = window[old + k, lane]
+            for j in range(WIDTH):
+                times[new + k, lane, j] = times[old + k, lane, j]
+    lists[START, i], lists[ROOM, i] = new, room
+    number[ROWS], number[LONGEST] = new + room, max(number[LONGEST], room)
+
+
+@inner
+def move_down(counts, row, lane, y):
+    """Make a window begin at `y`, which is below it, if nothing is lost; return whether it does."""
+    down, times = np.int64(counts.window[row, lane]) - y, counts.times[row, lane]
+    if down <= 0 or down >= WIDTH:
+        return False
+    for j in range(WIDTH - down, WIDTH):
+        if times[j] > 0:
+            return False
+    for j in range(WIDTH - 1, -1, -1):
+        times[j] = times[j - down] if j >= down else 0
+    counts.window[row, lane] = y
+    return True
+
+
+@inner
+def tally(counts, i, lane, y):
+    """Count `y` once more in a lane of list `i`."""
+    lists, used, start = counts.lists, np.int64(counts.windows[i, lane]), np.int64(counts.lists[START, i])
+    for k in range(used):
+        first = np.int64(counts.window[start + k, lane])
+        if first <= y < first + WIDTH:
+            counts.times[start + k, lane, y - first] += 1
+            return
+    for k in range(used):
+        if move_down(counts, start + k, lane, y):
+            counts.times[start + k, lane, 0] = 1
+            return
+    if used == lists[ROOM, i]:
+        move_list(counts, i)
+        start = np.int64(lists[START, i])
+    counts.window[start + used, lane] = y
+    counts.times[start + used, lane, 0] = 1
+    counts.windows[i, lane] = used + 1
+    lists[LENGTH, i] = max(np.int64(lists[LENGTH, i]), used + 1)
 
 
 @add.implement(Counts, inline=True)
 def add_counted(store, settings, x, action, reward, y, h, terminated):
-    where = pool(settings, h)
-    p = pair_of(store, settings.actions, where, x, action)
-    pair = store.pairs[p]
-    if pair[VISITS] == 0.0:
-        known = False
-        for other in range(settings.actions):
-            known = known or store.pairs[p - action + other, VISITS] > 0.0
-        if not known:
-            store.cells[where, store.visited[where]] = x
-            store.visited[where] += 1
-    n = pair[VISITS] + 1.0
-    pair[VISITS] = n
-    pair[REWARD] += reward
-    pair[INVERSE] = 1.0 / n
-    pair[BONUS_ROOT] = settings.bonus.root / math.sqrt(n)
+    where, pairs = pool(settings, h), store.pairs
+    i, lane = lane_of(store, settings.actions, where, x, action)
+    n = pairs[i, VISITS, lane] + 1.0
+    if n == 1.0:
+        note_cell(store, settings.actions, where, x)
+    pairs[i, VISITS, lane] = n
+    pairs[i, REWARD, lane] += reward
+    pairs[i, INVERSE, lane] = 1.0 / n
+    pairs[i, BONUS_ROOT, lane] = settings.bonus.root / math.sqrt(n)
     if terminated:
-        pair[ENDED] += 1.0
+        pairs[i, ENDED, lane] += 1.0
     store.number[TRANSITIONS] += 1
-    return not terminated and tally(store, store.first, p, y)
-
-
-@inner(fastmath=SUMS)
-def expected(counts, b, V):
-    """Σ_y n(y)·V(y) over the blocks from `b` on, for V (X,)."""
-    successor, times, following = counts.successor, counts.times, counts.following
-    total = 0.0
-    while b >= 0:
-        y, n = successor[b], times[b]
-        for j in range(BLOCK):
-            total += n[j] * V[y[j]]
-        b = np.int64(following[b])
-    return total
+    tally(store, i, lane, np.int64(store.cells.shape[1]) if terminated else np.int64(y))
+    return False  # unknown
 
 
 @inner
-def total_of(counts, units, p, after, V):
-    """Σ m(r) + Σ V over the samples of pair `p`, for V (X,); a termination is worth `after`."""
-    pair = counts.pairs[p]
-    collected = mapped_sum(units, pair[REWARD], pair[VISITS]) + after * pair[ENDED]
-    return collected + expected(counts, np.int64(counts.first[p]), V)
+def note_cell(store, actions, where, x):
+    """Add `x` to the visited cells of a pool unless it is there."""
+    i = list_of(store, actions, where, x)
+    for k in range(i, i + (actions + LANES - 1) // LANES):
+        for lane in range(LANES):
+            if store.pairs[k, VISITS, lane] > 0.0:
+                return
+    store.cells[where, store.visited[where]] = x
+    store.visited[where] += 1

@@ -71,7 +71,7 @@ from kernelrl.geometry.representatives import (
     square_to,
 )
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.fields import Field, Rows, checks, require
+from kernelrl.jit.fields import Field, Rows, checks, completes, require
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.rows import COLUMNS, add_own_rows, add_rows, padded
 from kernelrl.stores.interface import add, grown_for, has_ended, has_room_for, pool, samples_in, start_states
@@ -165,10 +165,10 @@ class Merged(NamedTuple):
             Field("waiting", most=1),
         ),
     ]
+    coming: Annotated[np.ndarray, Field("pools U Columns", scratch=True)]  # how many of each pair they are
     # their rewards, in the environment's units
     waiting_reward: Annotated[np.ndarray, Field("waiting", least="Lowest", most="Highest")]
     starts: Annotated[np.ndarray, Field("32 d")]  # embedded start states; new ones replace the oldest
-    of: Annotated[np.ndarray, Field("U", scratch=True)]  # weights by representative
     # TRIED and GOT of each step, where rewards depend on it, smoothed over actions
     steps: Annotated[np.ndarray, Field("2 timed U Columns", fill=0)]
     # TRIED and GOT of each step at all representatives together, summed in order of arrival
@@ -186,6 +186,15 @@ def check_merged(where, merged):
     require(left >= waiting, f"{where}transitions.chain", f"there is no room for the {waiting} samples that wait")
 
 
+@completes(Merged)
+def complete_merged(merged):
+    """`coming`, from the samples that wait."""
+    for t in range(int(merged.clock[WAITING])):
+        pool_of = int(merged.waiting[STEP, t]) if len(merged.coming) > 1 else 0
+        merged.coming[pool_of, merged.waiting[STATE, t], merged.waiting[ACTION, t]] += 1.0
+    return merged
+
+
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, scales, local=False, capacity=64):
     """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them.
 
@@ -201,8 +210,9 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
         reps, new_transitions(pools, U),
         np.zeros((pools, U, columns)), np.zeros((len(settings.action_weights), pools, U, columns)),
         np.zeros((pools, U, columns)), np.zeros((pools, U, columns)),
-        np.full((pools, U * M, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64), np.zeros(H),
-        np.zeros((STARTS, len(low))), np.zeros(U), np.zeros((2, H if settings.by_step else 0, U, columns)),
+        np.full((pools, U * M, columns), settings.beta), np.zeros(5, np.int64), np.zeros((6, H), np.int64),
+        np.zeros((pools, U, columns)), np.zeros(H),
+        np.zeros((STARTS, len(low))), np.zeros((2, H if settings.by_step else 0, U, columns)),
         np.zeros((2, H if settings.by_step else 0)), np.zeros((4, M, columns)),
         np.zeros((2 if moments else 0, pools, U * M, columns)),
     )  # fmt: skip
@@ -215,7 +225,10 @@ def new_counts(merged):
     return merged._replace(
         transitions=new_transitions(merged.N.shape[0], capacity_of(merged.reps), merged.transitions.chain.shape[1]),
         clock=clock,
-        **{name: np.zeros_like(getattr(merged, name)) for name in ("N", "S", "rewards", "ended", "steps", "of_step")},
+        **{
+            name: np.zeros_like(getattr(merged, name))
+            for name in ("N", "S", "rewards", "ended", "steps", "of_step", "coming")
+        },
     )
 
 
@@ -242,8 +255,8 @@ def grown_merged(store, settings, samples):
         ended=lengthen(store.ended, U, 1),
         C=lengthen(store.C, estimates, 1, settings.beta),
         waiting=lengthen(store.waiting, room, 1),
+        coming=lengthen(store.coming, U, 1),
         waiting_reward=lengthen(store.waiting_reward, room, 0),
-        of=lengthen(store.of, U, 0),
         steps=lengthen(store.steps, U, 2),
         moments=lengthen(store.moments, estimates, 2),
     )
@@ -252,7 +265,7 @@ def grown_merged(store, settings, samples):
 @has_room_for.implement(Merged)
 def has_room_for_merged(store, settings, samples):
     coming = samples + store.clock[WAITING]
-    if store.of.size < store.reps.following.size:  # new lists of neighbours may have come with more room
+    if store.coming.shape[1] < store.reps.following.size:  # new lists of neighbours may have come with more room
         return False
     if store.waiting_reward.size < coming or blocks_left(store.transitions) < coming:
         return False
@@ -343,24 +356,6 @@ def moments_of(merged, p, v, c, w, rho):
     return w * rho * S[OF_WEIGHTS] + w * S[OF_DISTANCES], w * w * S[OF_SQUARES]
 
 
-@inner
-def put_weights(merged, e, column):
-    """Write the weights of list `e` into `of`; `clear_weights` removes them."""
-    near = merged.reps.weights
-    start, end = list_of(near, e)
-    for j in range(start, end):
-        merged.of[near.index[j]] = near.amount[j, column]
-
-
-@inner
-def clear_weights(merged, e):
-    """Remove what `put_weights` wrote."""
-    near = merged.reps.weights
-    start, end = list_of(near, e)
-    for j in range(start, end):
-        merged.of[near.index[j]] = 0.0
-
-
 @add.implement(Merged)
 def add_merged(store, settings, x, action, reward, y, h, terminated):
     if h == 0:
@@ -374,6 +369,7 @@ def add_merged(store, settings, x, action, reward, y, h, terminated):
     waiting[SEEN, t] = store.reps.number[KNOWN]
     waiting[ENDED, t] = terminated
     store.waiting_reward[t] = reward
+    store.coming[pool(settings, h), u, action] += 1.0
     return False
 
 
@@ -388,6 +384,7 @@ def count_waiting(settings, merged):
             settings, merged, waiting[STEP, t], waiting[STATE, t], waiting[ACTION, t], merged.waiting_reward[t],
             waiting[NEXT, t], waiting[ENDED, t] != 0,
         )  # fmt: skip
+        merged.coming[pool(settings, waiting[STEP, t]), waiting[STATE, t], waiting[ACTION, t]] = 0.0
     for u in range(merged.clock[JOINED], merged.reps.number[KNOWN]):
         join(settings, merged, u)
     merged.clock[WAITING] = 0
@@ -415,21 +412,19 @@ def waiting_state(merged):
 @inner
 def estimate_has_doubled(settings, merged, e, h, a):
     """`has_doubled_at` for one bandwidth."""
-    near, p, waiting = merged.reps.weights, pool(settings, h), merged.waiting
-    C, column = settings.beta, a if is_local(merged) else 0
+    near, p, column = merged.reps.weights, pool(settings, h), a if is_local(merged) else 0
+    N, coming = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p], merged.coming[p]
+    C, new = settings.beta, 0.0
     start, end = list_of(near, e)
-    N = merged.S[OF_WEIGHTS, p] if merged.S.shape[0] > 0 else merged.N[p]
-    K = settings.action_weights
     for i in range(start, end):
-        C += near.amount[i, column] * N[near.index[i], a]
-    now = C
-    put_weights(merged, e, column)
-    for t in range(merged.clock[WAITING]):
-        b = waiting[ACTION, t]
-        if (relates(settings) or b == a) and pool(settings, waiting[STEP, t]) == p:
-            now += merged.of[waiting[STATE, t]] * (K[OF_WEIGHTS, b, a] if relates(settings) else 1.0)
-    clear_weights(merged, e)
-    return now >= 2.0 * C
+        w, v = near.amount[i, column], near.index[i]
+        C += w * N[v, a]
+        if relates(settings):
+            for b in range(settings.actions):
+                new += w * coming[v, b] * settings.action_weights[OF_WEIGHTS, b, a]
+        else:
+            new += w * coming[v, a]
+    return C + new >= 2.0 * C
 
 
 @inner
