@@ -64,7 +64,7 @@ def measure(name, rows):
     agent, before = make(), resident_megabytes()
     seconds = cpu(agent.learn_from, table, env=env, seed=0, progress=False)
     memory = resident_megabytes() - before
-    checks = cpu(lambda: rows_of(agent, read_table(table), ()))
+    checks = cpu(lambda: rows_of(agent, read_table(table)))
     part = table.head(min(PART, rows))
     each = cpu(one_by_one, make(), part) / len(part)
     return {

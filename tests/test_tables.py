@@ -93,6 +93,33 @@ def test_columns_that_are_not_known():
         learnt(table, ignore=["rain"])
 
 
+UNUSABLE = {
+    "timestamps": np.arange(60).astype("datetime64[ms]"),
+    "gaps": [None, 1.0] * 30,
+    "texts with gaps": ["a", None] * 30,
+    "objects": [object()] * 60,
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_columns_that_are_not_used_may_hold_anything(name, tmp_path):
+    """Those that are ignored, and episode and truncated."""
+    expected, values = learnt(rows()), UNUSABLE[name]
+    table = rows().to_dict(as_series=False)
+    for names in ("note",), ("episode", "truncated"), ("note", "episode", "truncated"):
+        mapping = table | dict.fromkeys(names, values)
+        forms = [mapping, pandas.DataFrame(mapping)]
+        if name != "objects":
+            forms += [polars.DataFrame(mapping), tmp_path / "log.csv", tmp_path / "log.parquet"]
+            forms[2].write_csv(tmp_path / "log.csv")
+            forms[2].write_parquet(tmp_path / "log.parquet")
+        for form in forms:
+            assert learnt(form, ignore=["note"] if "note" in names else []) == expected
+    assert learnt(table | {"note": 3, "episode": [1, 2]}, ignore="note") == expected
+    with pytest.raises(ValueError, match='unknown columns "note"; leave them out, or give ignore='):
+        learnt(table | {"note": values})
+
+
 def test_columns_that_are_missing():
     for name in ("state_1", "action", "reward", "next_state_0", "terminated"):
         with pytest.raises(ValueError, match=f'table: the column "{name}" is missing'):

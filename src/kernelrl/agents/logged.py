@@ -46,14 +46,14 @@ def learn_from(
             )
         if seed is not None:
             raise ValueError("seed: it is for starting an agent, together with env=…; leave it out")
-    columns = read_table(table)
+    read = read_table(table, ignore)
     captured = agent.capture() if began else None
     try:
         if env is not None:
             agent.get_ready(as_environment(env), seed)
         check_verbs(agent.model)
         agent.check_rows()
-        rows = rows_of(agent, columns, ignore)
+        rows = rows_of(agent, read)
         agent.recovery = None
         widen(agent, rows.rewards)
         agent.before_rows()

@@ -13,15 +13,13 @@ A bad row is an error that names its number and the column.
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.spaces import Spaces
-from kernelrl.agents.tables import Columns, bad_value
+from kernelrl.agents.tables import Table, bad_value, listed
 from kernelrl.episodes.checks import LARGEST
 
 if TYPE_CHECKING:
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Rows", "rows_of"]
 
 Floats = npt.NDArray[np.float64]
-NOT_USED = ("episode", "truncated")
-KNOWN = re.compile(r"(state|next_state|action)(_\d+)?|reward|terminated|step|episode|truncated")
 WORDS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}  # texts that are flags
 
 
@@ -46,9 +42,9 @@ class Rows(NamedTuple):
     terminated: npt.NDArray[np.bool_]  # (n,)
 
 
-def rows_of(agent: Agent, columns: Columns, ignore: Iterable[str]) -> Rows:
+def rows_of(agent: Agent, table: Table) -> Rows:
     """The rows of a table for a started agent, or an error that says what is wrong with the first bad one."""
-    spaces, ranges, reading = agent.spaces, agent.rewards, Reading(columns, ignore)
+    spaces, ranges, reading = agent.spaces, agent.rewards, Reading(table)
     d, axes = spaces.dimensions, 1 if spaces.net is None else spaces.net.low.size
     states, actions = reading.group("state", d), reading.group("action", axes)
     reward, next_states = reading.group("reward", 1), reading.group("next_state", d)
@@ -82,12 +78,9 @@ class Group(NamedTuple):
 class Reading:
     """The columns of a table, from which needed ones are taken one after another."""
 
-    def __init__(self, columns: Columns, ignore: Iterable[str]) -> None:
-        ignore = [ignore] if isinstance(ignore, str) else list(ignore)
-        for name in ignore:
-            if name not in columns:
-                raise ValueError(f'ignore: there is no column "{name}"; the table has {listed(columns)}')
-        self.left = {name: column for name, column in columns.items() if name not in ignore}
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.left = dict(table.columns)
 
     def group(self, name: str, k: int) -> Group:
         """The column of that name, if it holds `k` numbers in each row, or the `k` columns name_0 ….
@@ -127,7 +120,7 @@ class Reading:
 
     def missing(self, wanted: str, name: str, k: int) -> ValueError:
         """The error for a column that is not there."""
-        close = difflib.get_close_matches(wanted, [other for other in self.left if not KNOWN.fullmatch(other)], 1)
+        close = difflib.get_close_matches(wanted, self.table.unknown(), 1)
         guess = f' (did you mean "{close[0]}"? rename it)' if close else ""
         why = {
             "terminated": "; False in every row if no episode ends before its time limit",
@@ -137,16 +130,11 @@ class Reading:
 
     def check_rest(self) -> None:
         """Reject columns that are not known."""
-        if unknown := [name for name in self.left if name not in NOT_USED]:
+        if unknown := [*self.left, *self.table.unknown()]:
             raise ValueError(
                 f"table: unknown columns {listed(unknown)}; leave them out, or give ignore={unknown}; known are "
                 "state_0 …, action (or action_0 …), reward, next_state_0 …, terminated, step, episode and truncated"
             )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in quotes."""
-    return ", ".join(f'"{name}"' for name in names) or "no columns"
 
 
 def as_numbers(name: str, column: npt.NDArray[Any]) -> Floats:

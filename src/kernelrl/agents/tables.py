@@ -1,17 +1,20 @@
 """Tables of logged transitions in any of the forms that users have them: one array for each column.
 
 A table is a polars or pandas frame, anything else that hands out Arrow data, a mapping of arrays, a Parquet or CSV
-file, or a Minari dataset (`kernelrl.agents.minari_data`). `kernelrl.agents.rows` says which columns there are and
-checks what they hold; here values are only brought into one form. In a mapping or a frame a column may hold arrays of
-several numbers, (n, k) or (n, …), and a mapping may have one value for all rows. Rows are counted from 0.
+file, or a Minari dataset (`kernelrl.agents.minari_data`). `kernelrl.agents.rows` says what the columns mean and checks
+what they hold; here values are only brought into one form. Columns that are not used are not looked at, whatever they
+hold: those that the user ignores, those of `NOT_USED`, and those whose names are not known. In a mapping or a frame a
+column may hold arrays of several numbers, (n, k) or (n, …), and a mapping may have one value for all rows. Rows are
+counted from 0.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +22,11 @@ import numpy.typing as npt
 from kernelrl.agents import minari_data
 from kernelrl.imports import one_line
 
-__all__ = ["Columns", "bad_value", "read_table"]
+__all__ = ["Columns", "Table", "bad_value", "listed", "read_table"]
 
 Columns = dict[str, npt.NDArray[Any]]
+USED = re.compile(r"(state|next_state|action)(_\d+)?|reward|terminated|step")
+NOT_USED = ("episode", "truncated")  # known and allowed
 FORMS = (
     "a polars or pandas frame, a mapping of arrays, the path of a Parquet or CSV file, or a Minari dataset (an object, "
     'or "minari:ID")'
@@ -29,19 +34,54 @@ FORMS = (
 KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".csv": "CSV"}
 
 
-def read_table(table: Any) -> Columns:
-    """The columns of a table by name, each (n,) or (n, …); an error names the column and the row."""
+class Table(NamedTuple):
+    """The columns of a table that may be used, and the names of all."""
+
+    columns: Columns  # each (n,) or (n, …)
+    names: list[str]  # of all columns
+    ignored: list[str]  # those that the user does not want
+
+    def unknown(self) -> list[str]:
+        """The columns that are neither used nor known nor ignored."""
+        return [name for name in self.names if name not in (*self.columns, *self.ignored, *NOT_USED)]
+
+
+def read_table(table: Any, ignore: Iterable[str] = ()) -> Table:
+    """The columns of a table by name; an error names the column and the row."""
+    ignored = names_of(ignore)
+    raw = raw_columns(table)
+    names = list(raw)
+    for name in ignored:
+        if name not in raw:
+            raise ValueError(f'ignore: there is no column "{name}"; the table has {listed(names)}')
+    used = [name for name in names if USED.fullmatch(name) and name not in ignored]
+    columns = same_length({name: column_of(name, raw[name]) for name in used})
+    return Table(columns, names, ignored)
+
+
+def names_of(ignore: Any) -> list[str]:
+    """The names of the columns to ignore: those given, or the only one."""
+    if isinstance(ignore, str):
+        return [ignore]
+    if not isinstance(ignore, Iterable):
+        raise TypeError(f'ignore must be names of columns, such as ["weather", "operator"]; got {ignore!r:.60}')
+    return [str(name) for name in ignore]
+
+
+def raw_columns(table: Any) -> dict[str, Any]:
+    """The columns of a table by name, as they are."""
     if isinstance(table, str) and table.startswith(minari_data.PREFIX):
         table = minari_data.load(table.removeprefix(minari_data.PREFIX))
     if isinstance(table, str | os.PathLike):
         table = read_file(Path(table))
     if minari_data.is_dataset(table):
-        return minari_data.columns_of(table)
+        return dict(minari_data.columns_of(table))
     if isinstance(table, Mapping):
-        return same_length({str(name): column_of(str(name), values) for name, values in table.items()})
+        distinct([str(name) for name in table])
+        return {str(name): values for name, values in table.items()}
     if module_of(table) == "pandas" and hasattr(table, "columns"):
         distinct([str(name) for name in table.columns])
-        return {str(name): column_of(str(name), table[name].to_numpy()) for name in table.columns}
+        return {str(name): table[name] for name in table.columns}
     if module_of(table) == "polars" or hasattr(table, "__arrow_c_stream__"):
         return from_polars(table)
     raise TypeError(f"table must be {FORMS}; got {type(table).__name__}")
@@ -75,29 +115,25 @@ def read_file(path: Path) -> Any:
         raise ValueError(f"table: {path} cannot be read as {kind}: {one_line(error)}") from error
 
 
-def from_polars(table: Any) -> Columns:
-    """The columns of a polars frame, or of Arrow data."""
+def from_polars(table: Any) -> dict[str, Any]:
+    """The columns of a polars frame, or of Arrow data, as polars has them."""
     import polars
 
     frame = table.collect() if isinstance(table, polars.LazyFrame) else table
     frame = frame if isinstance(frame, polars.DataFrame) else polars.DataFrame(frame)
-    columns = {}
-    for name in frame.columns:
-        series = frame[name]
-        if series.null_count():
-            raise bad_value(int(series.is_null().arg_max() or 0), name, "missing (null)", "every row needs a value")
-        columns[name] = column_of(name, series.to_numpy())
-    return columns
+    return {name: frame[name] for name in frame.columns}
 
 
 def column_of(name: str, values: Any) -> npt.NDArray[Any]:
     """A column as numbers, booleans or texts; anything else is an error that names the first row with it."""
+    if module_of(values) == "polars" and values.null_count():
+        raise bad_value(int(values.is_null().arg_max() or 0), name, "missing (null)", "every row needs a value")
     try:
-        column = np.asarray(values)
+        column = np.asarray(values.to_numpy() if module_of(values) in ("polars", "pandas") else values)
     except ValueError:
         raise ValueError(f"table: column {name} has rows of different lengths") from None
-    if column.dtype.kind in "biufU":
-        return column
+    if column.dtype.kind in "biufU" or column.size == 0:
+        return column if column.size else np.zeros(column.shape)
     if column.dtype.kind == "O":
         return from_objects(name, column)
     raise ValueError(f"table: column {name} must hold numbers, and its type is {column.dtype}")
@@ -138,3 +174,8 @@ def same_length(columns: Columns) -> Columns:
 def bad_value(row: int, name: str, given: str, wanted: str) -> ValueError:
     """The error for a value that cannot be: where it is, what it is and what it must be."""
     return ValueError(f"table: row {row} (the first is 0), column {name}: the value is {given}; {wanted}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes."""
+    return ", ".join(f'"{name}"' for name in names) or "no columns"

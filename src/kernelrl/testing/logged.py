@@ -24,7 +24,7 @@ def check_logged_data(make_agent: Make, env: Env) -> None:
     cls = type(twin.model)
     if verbs.end_episode.is_implemented(cls) and not verbs.catch_up.is_implemented(cls):
         return
-    rows = rows_of(twin, read_table(recorded.transitions), ())
+    rows = rows_of(twin, read_table(recorded.transitions))
     if agent.learn_from(recorded.transitions, env=env, seed=SEED, progress=False) != len(rows.rewards):
         wrong(f"learn_from must take in all {len(rows.rewards)} rows")
     if agent.episodes != 0:
