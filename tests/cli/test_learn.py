@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
+import polars
 import pytest
 from typer.testing import CliRunner
 
@@ -45,6 +47,39 @@ def test_json_and_ignored_columns(table, tmp_path):
     said = json.loads(invoke(tmp_path / "log.csv", *options, "--ignore", "episode", "--ignore", "truncated").stdout)
     assert said["rows"] == 400 and said["agent"] == "UCBVI" and said["environment"] == ENV
     assert said["path"] == str(out) and said["seconds"] > 0 and said["settings_used"]["bins"]["items"] == [2, 3]
+
+
+def test_ignored_columns_may_hold_anything(table, tmp_path):
+    noted = logged(ENV, 20).with_columns(
+        at=polars.lit("2026-01-01 10:00:00").str.to_datetime(), note=polars.when(polars.col("step") > 3).then(1.0)
+    )
+    noted.write_csv(tmp_path / "noted.csv")
+    options = ["--env", ENV, "--set", "bins=4", "--agent", "UCBVI"]
+    invoke(tmp_path / "noted.csv", *options, "--out", tmp_path / "a.krl", "--ignore", "at", "--ignore", "note")
+    invoke(table, *options, "--out", tmp_path / "b.krl")
+    assert (tmp_path / "a.krl").read_bytes() == (tmp_path / "b.krl").read_bytes()
+
+
+def test_only_agents_are_overwritten(table, tmp_path):
+    options = ["--env", ENV, "--set", "bins=4", "--agent", "UCBVI", "--out"]
+    invoke(table, *options, tmp_path / "a.krl")
+    (tmp_path / "old.krl").write_bytes(b"no agent")
+    (tmp_path / "link.krl").symlink_to(table)
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("a.txt", "a")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for out, said in [
+        ("log.parquet", "--out: .*log.parquet is the table itself"),
+        ("link.krl", "--out: .*link.krl is the table itself"),
+        ("log.csv", "--out: .*log.csv exists and is no saved agent"),
+        ("old.krl", "--out: .*old.krl exists and is no saved agent"),
+        ("other.zip", "--out: .*other.zip exists and is no saved agent"),
+        (".", "--out: .* is a folder"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            invoke(table, *options, tmp_path / out)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert invoke(table, *options, tmp_path / "a.krl").exit_code == 0  # an agent's file is replaced
 
 
 def test_mistakes_are_told_without_a_traceback(table, tmp_path):

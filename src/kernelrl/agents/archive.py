@@ -22,7 +22,7 @@ import numpy.typing as npt
 from kernelrl.agents.files import replacing
 from kernelrl.geometry.buckets import available_memory
 
-__all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "open_archive", "write_file"]
+__all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive", "write_file"]
 
 FORMAT = 6
 EARLIER = {
@@ -57,6 +57,15 @@ def new_entry(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     info.compress_type, info.create_system, info.external_attr = zipfile.ZIP_DEFLATED, 3, 0o600 << 16
     info._compresslevel = 1  # type: ignore[attr-defined]  # `open` has no argument for it
     return archive.open(info, "w", force_zip64=True)
+
+
+def is_agent(path: Path) -> bool:
+    """Whether a file is that of an agent, of this or another version of kernelrl, whatever state it is in."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return HEADER in archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
 
 
 class Refused(ValueError):  # noqa: N818

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 import time
 import tomllib
 from pathlib import Path
@@ -22,7 +23,9 @@ def learn(
     env: Annotated[
         str, typer.Option(help="The environment they are from, which is not played: its id; module:id; module:Class.")
     ],
-    out: Annotated[Path, typer.Option(help="File for the agent, such as agent.krl.")],
+    out: Annotated[
+        Path, typer.Option(help="File for the agent, such as agent.krl; only that of an agent is replaced.")
+    ],
     agent: Annotated[str, typer.Option(help="Name of an agent, or module:Class of your own.")] = "KernelUCBVI",
     settings: Annotated[
         list[str] | None,
@@ -40,8 +43,7 @@ def learn(
     from kernelrl.experiments.objects import build_agent
 
     find_modules_here()
-    if not out.parent.is_dir():
-        raise ValueError(f"--out: there is no folder {out.parent}")
+    check_out(out, table)
     made = build_agent(AgentEntry.model_validate({**read_settings(settings or []), "label": agent, "agent": agent}))
     began = time.perf_counter()
     try:
@@ -57,6 +59,22 @@ def learn(
     else:
         print(f"{agent} has learnt from {rows:,} transitions in {seconds:.1f} s: {codec.describe(used, digits=4)}")
         print(f"Written: {out}; kernelrl.load reads it")
+
+
+def check_out(out: Path, table: str) -> None:
+    """Reject a file for the agent that cannot be written, or that holds anything but an agent."""
+    from kernelrl.agents.archive import is_agent
+
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: there is no folder {out.parent}")
+    if out.is_dir():
+        raise ValueError(f"--out: {out} is a folder; give a file in it, such as {out / 'agent.krl'}")
+    if not out.exists():
+        return
+    if os.path.exists(table) and out.samefile(table):
+        raise ValueError(f"--out: {out} is the table itself; give another file, such as agent.krl")
+    if not is_agent(out):
+        raise ValueError(f"--out: {out} exists and is no saved agent; remove it, or give another file")
 
 
 def read_settings(given: list[str]) -> dict[str, Any]:
