@@ -20,7 +20,7 @@ from kernelrl.agents import logged as learning
 from kernelrl.episodes import verbs
 from kernelrl.episodes.rows import take_compiled
 from logged_rows import logged, one_by_one
-from small_envs import Chain, Line
+from small_envs import Chain
 from test_compile_once import signatures
 from test_interface import AGENTS, check_equal, make, make_env, read
 
@@ -347,13 +347,16 @@ def test_an_algorithm_that_learns_in_end_episode(monkeypatch):
         agent.learn_from(rows())
 
 
-def test_no_rows():
+def test_no_rows(tmp_path):
     agent = make("KernelUCBVI automatic")
-    assert agent.learn_from(rows().head(0), env=make_env(), seed=SEED) == 0
-    agent.fit(make_env(), 2, progress=False)
-    line = gym.wrappers.TimeLimit(Line(ends=True), 5)
-    nothing = {name: [] for name in ("state", "action", "reward", "next_state", "terminated")}
-    assert krl.KernelUCBVI().learn_from(nothing, env=line) == 0
+    with pytest.raises(ValueError, match="table: it has no rows"):
+        agent.learn_from(rows().head(0), env=make_env(), seed=SEED)
+    assert agent.model is None
+    agent.fit(make_env(), 2, seed=SEED, progress=False)
+    before = file_of(agent, tmp_path)
+    with pytest.raises(ValueError, match="table: it has no rows"):
+        agent.learn_from(rows().head(0))
+    assert file_of(agent, tmp_path) == before
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled with the JIT disabled")

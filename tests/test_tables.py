@@ -132,10 +132,24 @@ def test_columns_that_are_missing():
         learnt(rows().drop("state_0", "state_1", "episode"))
     with pytest.raises(ValueError, match='"state_1" is missing'):  # of an environment with another dimension
         learnt(logged("kernelrl/Ramp-v0", 2))
-    with pytest.raises(ValueError, match=r'unknown columns "state_1", "next_state_1"'):
-        learnt(rows(), env="kernelrl/Ramp-v0")
+    with pytest.raises(ValueError, match=r'the table has "episode", "step", "state_0", .*"truncated"$'):  # all of them
+        learnt(rows().drop("terminated"))
+    with pytest.raises(ValueError, match='ignore: the column "reward" is needed'):
+        learnt(rows(), ignore="reward")
     with pytest.raises(ValueError, match="the table has no columns"):
         learnt({})
+
+
+def test_too_many_columns():
+    two = r"state must be 2 columns, state_0 … state_1, or one, state, with 2 numbers in each row; got "
+    with pytest.raises(ValueError, match=two + '"state_0", "state_1", "state_2"$'):
+        learnt(rows().with_columns(state_2=0.5))
+    with pytest.raises(ValueError, match=two + '"state_0", "state_1", "state"$'):
+        learnt({**rows().to_dict(as_series=False), "state": np.zeros((60, 2))})
+    with pytest.raises(ValueError, match=r'state must be one column, state or state_0; got "state_0", "state_1"$'):
+        learnt(rows(), env="kernelrl/Ramp-v0")
+    with pytest.raises(ValueError, match=r'action must be one column, action or action_0; got "action", "action_0"$'):
+        learnt(rows().with_columns(action_0=1))
 
 
 # ------------------------------------------------------------------------------------------------------------ bad rows
@@ -228,10 +242,68 @@ def test_types_that_are_no_numbers():
     with pytest.raises(ValueError, match="column state_0 has rows of different lengths"):
         learnt({**rows().to_dict(as_series=False), "state_0": [[0.1], [0.1, 0.2]] * 30})
     with pytest.raises(ValueError, match="column state has 3 numbers in each row, not 2"):
-        learnt({**rows().to_dict(as_series=False), "state": np.zeros((60, 3))})
+        learnt({**rows().drop("state_0", "state_1").to_dict(as_series=False), "state": np.zeros((60, 3))})
     twice = pandas.DataFrame(rows().to_dict(as_series=False)).rename(columns={"episode": "step"})
     with pytest.raises(ValueError, match='there are two columns "step"'):
         learnt(twice)
+
+
+class Unreadable:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("detach it first")
+
+
+def test_things_that_are_no_columns():
+    for value, said in [
+        (None, "got None"),
+        ((x for x in [1.0] * 60), "got an object of type generator"),
+        (object(), "got an object of type object"),
+        ({1: 2}, "got an object of type dict"),
+        (pandas.NA, "got an object of type NAType"),
+        (Unreadable(), "got an object of type Unreadable: .*detach it first"),
+    ]:
+        wanted = "must be an array or a list with a value for each row, or one number for all rows; "
+        with pytest.raises(ValueError, match=f"^table: column reward {wanted}{said}"):
+            learnt({**rows().to_dict(as_series=False), "reward": value})
+    for ignore in (3, None):
+        with pytest.raises(TypeError, match=rf"ignore must be names of columns, such as .*; got {ignore}"):
+            learnt(rows(), ignore=ignore)
+
+
+def test_masked_arrays():
+    table = rows()
+    arrays = {name: np.ma.array(table[name].to_numpy()) for name in table.columns}
+    assert learnt(arrays) == learnt(table)  # with nothing masked
+    arrays["episode"][3] = np.ma.masked
+    assert learnt(arrays) == learnt(table)
+    arrays["reward"][7] = np.ma.masked
+    with pytest.raises(ValueError, match=r"row 7 \(the first is 0\), column reward: the value is missing \(masked\)"):
+        learnt(arrays)
+    states = np.ma.array(table.select("state_0", "state_1").to_numpy())
+    states[9, 1] = np.ma.masked
+    with pytest.raises(ValueError, match=r"row 9 .*, column state: the value is missing \(masked\)"):
+        learnt({**table.drop("state_0", "state_1").to_dict(as_series=False), "state": states})
+
+
+def test_tables_without_rows(tmp_path):
+    empty = rows().head(0)
+    empty.write_csv(tmp_path / "log.csv")  # from which no types can be told
+    agent = krl.UCBVI(bins=3)
+    agent.learn_from(rows(), env=ENV, seed=SEED)
+    before = agent.counts([[0.1, 0.1]], 0).tolist()
+    for table in (
+        empty,
+        empty.with_columns(polars.col("reward").cast(polars.Datetime)),
+        pandas.DataFrame(empty.to_dict(as_series=False)),
+        empty.to_dict(as_series=False),
+        {**empty.to_dict(as_series=False), "state_0": 0.5},
+        tmp_path / "log.csv",
+    ):
+        with pytest.raises(ValueError, match=r"^table: it has no rows; at least one is needed"):
+            agent.learn_from(table)
+    assert agent.counts([[0.1, 0.1]], 0).tolist() == before
+    with pytest.raises(ValueError, match=r'"state_0", .* have one value each; at least one column must be an array'):
+        agent.learn_from({name: values[0] for name, values in rows().to_dict(as_series=False).items()})
 
 
 def test_actions_of_a_box():

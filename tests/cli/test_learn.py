@@ -85,9 +85,11 @@ def test_only_agents_are_overwritten(table, tmp_path):
 def test_mistakes_are_told_without_a_traceback(table, tmp_path):
     out = tmp_path / "agent.krl"
     logged(ENV, 20).drop("reward").write_csv(tmp_path / "bad.csv")
+    logged(ENV, 20).head(0).write_csv(tmp_path / "empty.csv")
     base = ["--env", ENV, "--out", out, "--agent", "UCBVI"]
     for arguments, said in [
         ([tmp_path / "bad.csv", *base, "--set", "bins=4", "--json"], 'table: the column "reward" is missing'),
+        ([tmp_path / "empty.csv", *base, "--set", "bins=4"], "table: it has no rows"),
         ([tmp_path / "none.csv", *base, "--set", "bins=4"], "table: there is no file"),
     ]:
         done = call("learn", *arguments)

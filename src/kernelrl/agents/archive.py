@@ -60,7 +60,7 @@ def new_entry(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 
 def is_agent(path: Path) -> bool:
-    """Whether a file is that of an agent, of this or another version of kernelrl, whatever state it is in."""
+    """Whether a file is that of an agent, of this or another version of kernelrl."""
     try:
         with zipfile.ZipFile(path) as archive:
             return HEADER in archive.namelist()

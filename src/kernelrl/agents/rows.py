@@ -13,6 +13,7 @@ A bad row is an error that names its number and the column.
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -87,18 +88,23 @@ class Reading:
 
         One column stands for either: `state` or `state_0`.
         """
-        if name in self.left:
+        names = [f"{name}_{j}" for j in range(k)]
+        given = [other for other in self.left if re.fullmatch(rf"{name}(_\d+)?", other)]
+        if name not in given and (missing := [one for one in names if one not in given]):
+            raise self.missing(name if k == 1 else missing[0], name, k)
+        if len(given) > (1 if name in given else k):
+            wanted = f"{k} columns, {names[0]} … {names[-1]}, or one, {name}, with {k} numbers in each row"
+            wanted = wanted if k > 1 else f"one column, {name} or {names[0]}"
+            raise ValueError(f"table: {name} must be {wanted}; got {listed(given)}")
+        if name in given:
             values = as_numbers(name, self.left.pop(name))
-            values = values.reshape(len(values), -1) if len(values) else values.reshape(0, k)
+            values = values.reshape(len(values), -1)
             if values.shape[1] != k:
                 instead = f"{name}_0 … {name}_{k - 1}, or arrays of shape (n, {k})"
                 raise ValueError(
                     f"table: column {name} has {values.shape[1]} numbers in each row, not {k}; give {instead}"
                 )
             return Group([name] * k, np.ascontiguousarray(values))
-        names = [f"{name}_{j}" for j in range(k)]
-        if missing := [one for one in names if one not in self.left]:
-            raise self.missing(name if k == 1 else missing[0], name, k)
         parts = [as_numbers(one, self.left.pop(one)) for one in names]
         for one, part in zip(names, parts, strict=True):
             if part.ndim > 1:
@@ -120,17 +126,21 @@ class Reading:
 
     def missing(self, wanted: str, name: str, k: int) -> ValueError:
         """The error for a column that is not there."""
+        if wanted in self.table.ignored:
+            return ValueError(f'ignore: the column "{wanted}" is needed; take it out of the columns to ignore')
         close = difflib.get_close_matches(wanted, self.table.unknown(), 1)
         guess = f' (did you mean "{close[0]}"? rename it)' if close else ""
         why = {
             "terminated": "; False in every row if no episode ends before its time limit",
             "step": "; the step of the episode, from 0: this agent's values depend on it",
         }.get(name, f"; {name} has {k} columns here" if k > 1 else "")
-        return ValueError(f'table: the column "{wanted}" is missing{guess}{why}; the table has {listed(self.left)}')
+        return ValueError(
+            f'table: the column "{wanted}" is missing{guess}{why}; the table has {listed(self.table.names)}'
+        )
 
     def check_rest(self) -> None:
         """Reject columns that are not known."""
-        if unknown := [*self.left, *self.table.unknown()]:
+        if unknown := self.table.unknown():
             raise ValueError(
                 f"table: unknown columns {listed(unknown)}; leave them out, or give ignore={unknown}; known are "
                 "state_0 …, action (or action_0 …), reward, next_state_0 …, terminated, step, episode and truncated"

@@ -31,6 +31,7 @@ FORMS = (
     "a polars or pandas frame, a mapping of arrays, the path of a Parquet or CSV file, or a Minari dataset (an object, "
     'or "minari:ID")'
 )
+WANTED = "must be an array or a list with a value for each row, or one number for all rows"
 KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".csv": "CSV"}
 
 
@@ -126,17 +127,41 @@ def from_polars(table: Any) -> dict[str, Any]:
 
 def column_of(name: str, values: Any) -> npt.NDArray[Any]:
     """A column as numbers, booleans or texts; anything else is an error that names the first row with it."""
-    if module_of(values) == "polars" and values.null_count():
-        raise bad_value(int(values.is_null().arg_max() or 0), name, "missing (null)", "every row needs a value")
+    check_gaps(name, values)
     try:
-        column = np.asarray(values.to_numpy() if module_of(values) in ("polars", "pandas") else values)
+        column = np.asarray(values.to_numpy() if is_series(values) else values)
     except ValueError:
         raise ValueError(f"table: column {name} has rows of different lengths") from None
+    except Exception as error:  # of the user's class
+        raise ValueError(f"table: column {name} {WANTED}; got {kind_of(values)}: {one_line(error)}") from error
+    if column.ndim == 0 and column.dtype.kind not in "biufU":
+        raise ValueError(f"table: column {name} {WANTED}; got {kind_of(values)}")
     if column.dtype.kind in "biufU" or column.size == 0:
         return column if column.size else np.zeros(column.shape)
     if column.dtype.kind == "O":
         return from_objects(name, column)
     raise ValueError(f"table: column {name} must hold numbers, and its type is {column.dtype}")
+
+
+def is_series(values: Any) -> bool:
+    """Whether this is a column of a polars or pandas frame."""
+    return module_of(values) in ("polars", "pandas") and hasattr(values, "to_numpy")
+
+
+def check_gaps(name: str, values: Any) -> None:
+    """Reject a column of polars or a masked array in which values are missing."""
+    if module_of(values) == "polars" and is_series(values):
+        gaps, said = values.is_null().to_numpy() if values.null_count() else (), "missing (null)"
+    else:
+        gaps, said = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else (), "missing (masked)"
+    if np.any(gaps):
+        row = int(np.argwhere(np.atleast_1d(gaps))[0, 0])
+        raise bad_value(row, name, said, "every row needs a value")
+
+
+def kind_of(values: Any) -> str:
+    """What was given instead of a column."""
+    return "None" if values is None else f"an object of type {type(values).__name__}"
 
 
 def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -167,7 +192,14 @@ def same_length(columns: Columns) -> Columns:
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ValueError(f"table: columns must have the same number of rows, got {said}")
+    if columns and not lengths:
+        raise ValueError(
+            f"table: {listed(columns)} have one value each; at least one column must be an array, with a value for "
+            "each row"
+        )
     n = next(iter(lengths.values()), 0)
+    if columns and n == 0:
+        raise ValueError("table: it has no rows; at least one is needed")
     return {name: column if column.ndim else np.full(n, column) for name, column in columns.items()}
 
 
