@@ -59,6 +59,7 @@ def test_all_forms_give_the_same(tmp_path):
         "polars": table,
         "lazy": table.lazy(),
         "float32 steps": table.with_columns(polars.col("step").cast(polars.Float32)),
+        "decimal numbers": table.with_columns(polars.col("action").cast(polars.Decimal(10, 2))),
         "pandas": frame,
         "pandas with missing values allowed": frame.convert_dtypes(dtype_backend="numpy_nullable"),
         "pandas of objects": frame.astype(object),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,7 +173,7 @@ def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     for i, value in enumerate(flat):
         if isinstance(value, np.ndarray | list | tuple) and column.ndim == 1:
             return column_of(name, np.stack([np.asarray(row) for row in flat]))
-        if not isinstance(value, bool | int | float | np.number | np.bool_):
+        if not isinstance(value, bool | int | float | Decimal | np.number | np.bool_):
             missing = value is None or type(value).__name__ in ("NAType", "NaTType")
             said = "missing" if missing else f"{value!r:.60}"
             raise bad_value(i * len(column) // flat.size, name, said, "it must be a number")
@@ -183,7 +184,8 @@ def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
                 f"a whole number of {value.bit_length()} bits",
                 "give numbers of usual size",
             )
-    return np.array(flat.tolist(), None if len(flat) else np.float64).reshape(column.shape)
+    numbers = [float(value) if isinstance(value, Decimal) else value for value in flat.tolist()]
+    return np.array(numbers, None if len(flat) else np.float64).reshape(column.shape)
 
 
 def same_length(columns: Columns) -> Columns:
