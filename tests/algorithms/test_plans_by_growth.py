@@ -46,14 +46,15 @@ def test_auto_plans_before_each_of_the_first_400_episodes():
 
 @pytest.mark.parametrize("merge", [0.0613, None], ids=["representatives", "exact"])
 @pytest.mark.parametrize("reward_range", ["auto", (0, 1)])
-def test_in_parts_across_saving(reward_range, merge, tmp_path):
-    """When the next plan is due is part of the state."""
+@pytest.mark.parametrize("replan", [1.4, "doubling"])
+def test_in_parts_across_saving(reward_range, merge, replan, tmp_path):
+    """When the next plan is due is part of the state, and so are the samples since the last one."""
     log = random_log(np.random.default_rng(0), H=3, A=2, d=2, transitions=150)
     box, states = gym.spaces.Box(0.0, 1.0, (2,), np.float64), log.states()[:9]
 
     def new():
         agent = krl.KernelUCBVI(
-            bandwidth=0.117, representatives=merge, replan=1.4, horizon=3, reward_range=reward_range
+            bandwidth=0.117, representatives=merge, replan=replan, horizon=3, reward_range=reward_range
         )
         agent.start(box, gym.spaces.Discrete(2), 3, 0)
         return agent
