@@ -17,7 +17,7 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
-from numba.core.typing import signature
+from numba.core.typing.templates import signature
 from numba.extending import (
     NativeValue,
     lower_builtin,
