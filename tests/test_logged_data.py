@@ -22,7 +22,8 @@ from kernelrl.episodes.rows import take_compiled
 from logged_rows import logged, one_by_one
 from small_envs import Chain
 from test_compile_once import signatures
-from test_interface import AGENTS, check_equal, make, make_env, read
+from test_interface import AGENTS, check_equal, make_env, read
+from test_interface import make as make_agent
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
 
@@ -32,6 +33,13 @@ SEED = 5
 
 def rows(episodes=30, ends=0.1, seed=0):
     return logged("kernelrl/TwinRooms-v0", episodes, ends, seed, **SMALL)
+
+
+def make(variant, **options):
+    """An agent whose plans are full ones, which can be equal to the last bit."""
+    agent = make_agent(variant, **options)
+    agent.plan_tolerance = 0.0
+    return agent
 
 
 def started(agent, env=None):

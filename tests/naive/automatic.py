@@ -89,7 +89,7 @@ class NaiveAutomatic:
         self.log: list[tuple] = []
         self.s: np.ndarray | None = None
         self.grain, self.due, self.episodes = 1.0, 0, 0
-        self.refine, self.root = (6, 0.05) if net is None else (2, 0.02)
+        self.root = 0.05 if net is None else 0.02
         self.rebuilt: list[str] = []
         self.depends = "nothing"
 
@@ -180,7 +180,7 @@ class NaiveAutomatic:
                 self.depends = moved = found
         if moved:
             self._learn_again(moved)
-        elif self.merge is None and len(self.log) > self.refine * number * self._number_of_actions():
+        elif self.merge is None and len(self.log) > self._refine(number) * number * self._number_of_actions():
             if self.grain > 0.25 and number / 0.8**d < 0.8 * self.limit:
                 self.grain *= 0.8
                 self._learn_again("finer")
@@ -200,6 +200,10 @@ class NaiveAutomatic:
             return None
         rho = np.sqrt(((self.net[:, None] - self.net) ** 2).sum(axis=2))
         return Related.of(rho, self.action_sigma, np.inf if self.depends == "rewards" else 20.0)
+
+    def _refine(self, number):
+        """Steps for each representative and action that are enough for a finer grain."""
+        return 2 if self.net is not None and number < 300 else 6
 
     def _number_of_actions(self) -> float:
         """A, or that of related actions with the σ_A before this look."""

@@ -10,9 +10,10 @@ number of episodes has grown by a fifth,
     σ_min   = NARROW·unit·g,   σ_0 = WIDE·unit·max(1, g)        of `krl.schedules.Local`
 
 in coordinates x_j/s_j, where the grain g is 1 at first. It becomes FINER times smaller when there are more than REFINE
-steps for each representative and action (REFINE_NET for related ones of a net, of which a pair has those of others to
-begin with), unless it is FINEST or less already or the representatives, which then become
+steps for each representative and action, unless it is FINEST or less already or the representatives, which then become
 FINER^-d times as many, would take more than ROOM of what a plan can afford (`max_representatives`, by default LIMIT).
+Related actions of a net have the samples of others to begin with: REFINE_NET steps are enough as long as there are
+fewer than FEW representatives. With more, pairs would have hardly any samples of their own.
 Before any episode at which they have reached the limit, and as long as more than FULL of it are taken after a change, g
 becomes COARSER times larger. When g changes, or any s_j by more than a factor 1.25, in which case g waits, the
 representatives are made again from the raw transitions, which are kept for this purpose, and bandwidths are renewed.
@@ -46,7 +47,7 @@ LEAST, MOST, MOVED = 0.03, 0.10, math.log(1.25)
 UNBOUNDED = 1e5  # a box as wide as this is treated as unbounded
 LIMIT, COARSER = 3000, 1.15
 REFINE, FINER, FINEST = 6.0, 0.8, 0.25
-REFINE_NET = 2.0  # where actions are those of a net and related
+REFINE_NET, FEW = 2.0, 300  # where actions are those of a net and related
 FULL = 0.9  # of the limit may be taken after a change
 ROOM = 0.8  # of it may be taken, as far as can be foreseen, by a smaller grain
 
@@ -119,7 +120,8 @@ class Automatic:
         if moved:
             return True
         each = spaces.actions if actions is None else actions
-        refine = REFINE if actions is None or spaces.net is None else REFINE_NET
+        soon = actions is not None and spaces.net is not None and representatives < FEW
+        refine = REFINE_NET if soon else REFINE
         enough = log.number[LOGGED] > refine * representatives * each
         fits = representatives * FINER**-spaces.low.size < ROOM * self.limit
         if self.merge is None and enough and fits and self.grain > FINEST:
