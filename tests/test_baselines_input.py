@@ -89,7 +89,9 @@ def test_options(cls, options, message):
 
 
 def test_options_of_one_agent():
-    with pytest.raises(ValueError, match=r"^replan must be one of episode, step, doubling, got 'never'"):
+    with pytest.raises(
+        ValueError, match=r"^replan must be one of episode, step, doubling, auto, or a number above 1, .*got 'never'"
+    ):
         krl.UCBVI(bins=3, replan="never")
     with pytest.raises(ValueError, match=r"^minimum must be True or False, got 1"):
         krl.UCBVI(bins=3, minimum=1)

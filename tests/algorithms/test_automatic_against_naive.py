@@ -51,6 +51,7 @@ class Both:
         self.H = self.env.spec.max_episode_steps if self.env.spec else 8
         cls = krl.GreedyKernelUCBVI if greedy else krl.KernelUCBVI
         self.agent = cls(reward_range=self.range, **options)
+        self.agent.plan_tolerance = 1e-12
         self.agent.start(box, self.env.action_space, self.H, seed)
         self.A, self.number = self.agent.spaces.actions, self.agent.spaces.check_action
         self.low, self.width = self.range[0], self.range[1] - self.range[0]

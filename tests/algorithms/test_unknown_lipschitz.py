@@ -42,6 +42,7 @@ def test_against_the_equations(merge, stationary, replan, low):
         **KERNEL, lipschitz="log", representatives=merge, stationary=stationary, replan=replan, horizon=3,
         reward_range=(low, low + 3),
     )  # fmt: skip
+    agent.plan_tolerance = 1e-12
     agent.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2), 3, 0)
     naive = core = NaiveKernelUCBVI(
         3, 2, 0.117, 0.0137, kernels.BY_NAME["gaussian"], metrics.euclidean, np.zeros(3), stationary, replan, 0.05
