@@ -1,10 +1,10 @@
 """The paper's experiment, `make paper` with its report, against what the authors' package would need for it.
 
 Ours is the processor time of `kernelrl run paper`, of its report and of all their processes: 48 runs of 50,000
-episodes. The authors' package is rlberry 0.1, as in `peers.py`: its processor time of an episode is measured in the same
-run and multiplied. Neither includes compiling. It has no Greedy-Kernel-UCBVI (1.77 times their Kernel-UCBVI, see there).
-Where rooms are alike their Kernel-UCBVI has fewer representatives; it is taken to be quicker by the factor by which ours
-is.
+episodes. The authors' package is rlberry 0.1, as in `peers.py`: its processor time of an episode is measured in
+the same run and multiplied. Neither includes compiling. It has no Greedy-Kernel-UCBVI (1.77 times their Kernel-
+UCBVI, see there). Where rooms are alike their Kernel-UCBVI has fewer representatives; it is taken to be quicker by
+the factor by which ours is.
 
     python benchmarks/paper.py [--first 2000] [--last 2400] [--keep FOLDER]
 """
