@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import tracemalloc
 from dataclasses import replace
@@ -19,25 +18,19 @@ from kernelrl.experiments.config import AgentEntry, read_experiment
 from kernelrl.experiments.engine import Task
 from kernelrl.experiments.learning import learn, snapshot_marks
 from kernelrl.experiments.objects import build_agent
-from kernelrl.experiments.plan import Plan, Result, agent_table, extend, plan_jobs
+from kernelrl.experiments.plan import Result, agent_table, plan_jobs
 from kernelrl.experiments.store import AGENT, FORMAT, HISTORY, RUN, Run, Store
 from kernelrl.experiments.waiting import Waiting
+from stored_jobs import kills, store_and_jobs
 
 EPISODES = 40
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
 
 
 @pytest.fixture
 def planned(tmp_path):
     """A store and its one job, with a checkpoint at each snapshot, after 1, 2, 8, 20 and 40 episodes."""
     experiment = read_experiment(write_toml(tmp_path / "a.toml", GREEDY, episodes=EPISODES, seeds=[5]))
-    plan, store = Plan.of(experiment), Store(tmp_path / "out")
-    store.path.mkdir()
-    extend(store, experiment, plan)
-    (job,) = plan_jobs(store, experiment, 1000.0, Result(store))
+    store, (job,) = store_and_jobs(experiment, tmp_path / "out")
     return store, job
 
 
@@ -72,29 +65,9 @@ def check_whole(store):
 def test_killed_at_every_rename(planned, monkeypatch, when):
     store, job = planned
     expected = finish(store, job)
-    rename = os.replace
     reached = set()
-    for last in itertools.count():
-        restart(store)
-        names = []
-
-        def dying(source, target, last=last, names=names):
-            names.append(Path(target).name)
-            if when == "after" or len(names) <= last:
-                rename(source, target)
-            if len(names) == last + 1:
-                raise Killed
-
-        monkeypatch.setattr(os, "replace", dying)
-        monkeypatch.setattr(Path, "unlink", lambda path, missing_ok=False: None)  # nobody tidies up after a kill
-        try:
-            for _ in learn(job, Path(job.path), lambda: False):
-                pass
-        except Killed:
-            reached.add(names[-1])
-        monkeypatch.undo()
-        if len(names) <= last:
-            break
+    for name in kills(store, job, when, monkeypatch):
+        reached.add(name)
         episodes = check_whole(store)
         left = list(Path(job.path).glob(".*.part"))
         assert left or when == "after"

@@ -19,10 +19,10 @@ from kernelrl.envs import optimal
 from kernelrl.experiments.config import AgentEntry, ExperimentError, read_experiment
 from kernelrl.experiments.learning import learn
 from kernelrl.experiments.objects import build_agent, optimal_values
-from kernelrl.experiments.plan import Plan, Result, extend, plan_jobs
-from kernelrl.experiments.store import Store
+from kernelrl.experiments.plan import Plan
 from kernelrl.reporting import learnt, page, report_of, summary
 from plain import plain
+from stored_jobs import store_and_jobs
 
 EPISODES = 60
 # A bonus so small that values fall below V* soon.
@@ -54,11 +54,7 @@ def coarse():
 
 def plan(folder, agents, episodes=EPISODES, seeds=2):
     """A store and the jobs of its runs."""
-    experiment = read_experiment(write_toml(folder / "a.toml", agents, episodes, seeds))
-    planned, store = Plan.of(experiment), Store(folder / "out")
-    store.path.mkdir(exist_ok=True)
-    extend(store, experiment, planned)
-    return store, plan_jobs(store, experiment, 1000.0, Result(store))
+    return store_and_jobs(read_experiment(write_toml(folder / "a.toml", agents, episodes, seeds)), folder / "out")
 
 
 def finish(jobs):

@@ -18,10 +18,11 @@ from experiment_parts import GREEDY, RANDOM, call, start, table, wait_for, write
 from kernelrl import experiments
 from kernelrl.experiments.config import Experiment, ExperimentError, read_experiment
 from kernelrl.experiments.learning import episodes_to, learn
-from kernelrl.experiments.plan import Plan, Result, extend, plan_jobs
+from kernelrl.experiments.plan import Plan
 from kernelrl.experiments.problems import Problem
-from kernelrl.experiments.store import FORMAT, FORMAT_SEVERAL, Store
+from kernelrl.experiments.store import FORMAT, FORMAT_SEVERAL
 from kernelrl.reporting import write_report
+from stored_jobs import store_and_jobs
 
 NEAR = 'id = "kernelrl/TwinRooms-v0"\ngoal = [0.3, 0.3]\nradius = 0.3\n'
 ROOMS = f'[[environments]]\nlabel = "rooms"\n{NEAR}'
@@ -256,11 +257,7 @@ def test_everything_is_killed(tmp_path):
 def planned(tmp_path, steps):
     """A store and its job: PuddleWorld, whose episodes end at the goal, as long as `steps` says."""
     problem = f'[[environments]]\nid = "kernelrl/PuddleWorld-v0"\nsteps = {steps}\n'
-    experiment = read(tmp_path, problem, RANDOM, seeds=1)
-    plan, store = Plan.of(experiment), Store(tmp_path / f"out-{steps}")
-    store.path.mkdir(exist_ok=True)
-    extend(store, experiment, plan)
-    return store, plan_jobs(store, experiment, 1000.0, Result(store))
+    return store_and_jobs(read(tmp_path, problem, RANDOM, seeds=1), tmp_path / f"out-{steps}")
 
 
 @pytest.mark.parametrize("steps", [1, 50, 51, 999])

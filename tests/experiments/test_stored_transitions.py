@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import shutil
 from pathlib import Path
 
 import gymnasium as gym
@@ -19,9 +16,9 @@ from kernelrl.experiments import run as run_experiment
 from kernelrl.experiments.config import ExperimentError, read_experiment
 from kernelrl.experiments.learning import learn
 from kernelrl.experiments.objects import build_peer
-from kernelrl.experiments.plan import Plan, Result, extend, plan_jobs
-from kernelrl.experiments.store import Store, StoreError, open_store
+from kernelrl.experiments.store import StoreError, open_store
 from kernelrl.experiments.transitions import TRANSITIONS
+from stored_jobs import kills, store_and_jobs
 
 EPISODES = 12
 AGENT = """
@@ -39,18 +36,11 @@ def make_env():
     return gym.make("kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
 @pytest.fixture
 def planned(tmp_path):
     """A store and its one job."""
     experiment = read_experiment(write_toml(tmp_path / "a.toml", AGENT, episodes=EPISODES, seeds=[5]))
-    plan, store = Plan.of(experiment), Store(tmp_path / "out")
-    store.path.mkdir()
-    extend(store, experiment, plan)
-    (job,) = plan_jobs(store, experiment, 1000.0, Result(store))
+    store, (job,) = store_and_jobs(experiment, tmp_path / "out")
     return store, job
 
 
@@ -67,11 +57,6 @@ def finish(store, job):
     return run.transitions()
 
 
-def restart(store):
-    """Remove all that was learnt."""
-    shutil.rmtree(store.path / "runs", ignore_errors=True)
-
-
 def test_as_recorded_by_fit(planned):
     store, job = planned
     assert finish(store, job).equals(whole())
@@ -84,27 +69,9 @@ def test_as_recorded_by_fit(planned):
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_at_every_rename(planned, monkeypatch, when):
     store, job = planned
-    rename, reached = os.replace, set()
-    for last in itertools.count():
-        restart(store)
-        names = []
-
-        def dying(source, target, last=last, names=names):
-            names.append(Path(target).name)
-            if when == "after" or len(names) <= last:
-                rename(source, target)
-            if len(names) == last + 1:
-                raise Killed
-
-        monkeypatch.setattr(os, "replace", dying)
-        try:
-            for _ in learn(job, Path(job.path), lambda: False):
-                pass
-        except Killed:
-            reached.add(names[-1])
-        monkeypatch.undo()
-        if len(names) <= last:
-            break
+    reached = set()
+    for name in kills(store, job, when, monkeypatch):
+        reached.add(name)
         run = store.run("grid", 5)
         if run.episodes:
             assert run.transitions().equals(whole().filter(polars.col("episode") < run.episodes))

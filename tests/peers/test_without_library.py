@@ -21,10 +21,11 @@ from kernelrl.envs.making import make_environment
 from kernelrl.experiments.config import AgentEntry, ExperimentError, read_experiment
 from kernelrl.experiments.learning import learn
 from kernelrl.experiments.objects import build_any, listing
-from kernelrl.experiments.plan import Plan, Result, extend, plan_jobs
-from kernelrl.experiments.store import AGENT, RUN, Store
+from kernelrl.experiments.plan import Plan
+from kernelrl.experiments.store import AGENT, RUN
 from kernelrl.peers import library, options
 from kernelrl.peers.training import Training
+from stored_jobs import store_and_jobs
 
 PPO = '\n[[agents]]\nlabel = "peer"\nagent = "sb3:PPO"\n'
 ROOMS = "kernelrl/TwinRooms-v0"
@@ -256,10 +257,7 @@ def test_damaged_files(stand_in, tmp_path):
 def planned(stand_in, tmp_path):
     """A store and its one job."""
     experiment = read_experiment(write_toml(tmp_path / "a.toml", PPO, episodes=12, seeds=[5]))
-    plan, store = Plan.of(experiment), Store(tmp_path / "out")
-    store.path.mkdir()
-    extend(store, experiment, plan)
-    (job,) = plan_jobs(store, experiment, 1000.0, Result(store))
+    store, (job,) = store_and_jobs(experiment, tmp_path / "out")
     return store, job
 
 

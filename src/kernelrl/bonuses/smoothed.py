@@ -43,10 +43,10 @@ class Bonus:
         return self.promises
 
     def changes_slowly(self, scale: float) -> bool:
-        """Whether there is no guarantee to lose, and B moves by at most (H + 1)/C² times a small change of C ≤ 1.
+        """Whether a small change of C may be left for a later plan (`kernelrl.planning.changes`).
 
-        Where C is above 1 it may be (H + 1)/C times. Then a small change of C may be left for a later plan
-        (`kernelrl.planning.changes`). `scale` is the agent's `bonus_scale`.
+        It may if there is no guarantee to lose, and B moves by at most (H + 1)/(C·min(1, C)) times the change. `scale`
+        is the agent's `bonus_scale`.
         """
         return False
 

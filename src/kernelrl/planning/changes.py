@@ -9,10 +9,10 @@ for the values of all steps together (`settings.tolerance`),
         min(1, C)·τ/(12·H²) (`counted`: C as it was when all rows of u were last computed)
     neighbours are left out of T(u, a) that together have at most the fraction τ/(2·H²) of C(u, a) (`limits`)
 
-Each makes an error in Q_h of at most a quarter, a quarter and a half of τ/H: values are at most H, averages do
-not enlarge errors, and a bonus s·(root/√C + count·R_h/C) with factors of at most 1 moves by less than (H + 1)/C times a
-small change of C. So every value is within τ of a full plan. Sums in W also collect rounding errors, 1e-16 of
-them at each change.
+Each makes an error in Q_h of at most a quarter, a quarter and a half of τ/H: values are at most H, averages do not
+enlarge errors, and a bonus s·(root/√C + count·R_h/C) with factors of at most 1 moves by less than (H + 1)/(C·min(1,
+C)) times a small change of C. So every value is within τ of a full plan. Sums in W also collect rounding errors, 1e-16
+of them at each change.
 
 Rows are planned in groups (`kernelrl.geometry.groups`), and `stale` has a bit for each group that must be. `leads` has
 the bits of the groups that must be when V(y) has changed: those that read a row W(v, ·) of a pair (v, a) that led to y.
@@ -32,7 +32,7 @@ from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
 from kernelrl.stores.interface import pool
 from kernelrl.stores.merged import ACTION, ENDED, NEXT, OF_WEIGHTS, STATE, STEP, WAITING, relates
-from kernelrl.stores.transitions import FIRST, FOLLOWING, SIZE, pass_changes_back
+from kernelrl.stores.transitions import FIRST, FOLLOWING, SIZE, mark_origins, pass_changes_back
 from kernelrl.stores.units import after_end, mapped
 
 __all__ = [
@@ -208,7 +208,7 @@ def find_stale(plan, settings, store, kept, regrouped):
     if not kept:
         changes.passed[:] = 0.0
         changes.counted[:] = 0.0
-        for p in range(store.C.shape[0]):
+        for p in range(store.C.shape[0] if may_skip(settings, store) else 0):
             note_counts(plan, settings, store, p, changes.stale[ALWAYS])
     elif settings.stationary:
         note_counts(plan, settings, store, 0, changes.stale[ALWAYS])
@@ -245,26 +245,16 @@ def pass_changes(plan, settings, store, h, W, kept):
     changes, p, columns = plan.changes, pool(settings, h), plan.W.shape[2]
     V, passed, stale, used = plan.V[h + 1], changes.passed[h + 1], changes.stale[NOW], words_used(plan.groups)
     least = settings.tolerance / (4.0 * settings.horizon) if kept else 0.0
-    n, list_, amount = 0, changes.changed, changes.amount
+    n, changed, amount = 0, changes.changed, changes.amount
     for y in range(store.reps.number[KNOWN]):
-        change = V[y] - passed[y]
-        list_[n], amount[n] = y, change
-        n += abs(change) > least
+        amount[n] = V[y] - passed[y]
+        changed[n] = y
+        n += abs(amount[n]) > least  # without a branch, which would be hard to predict
     for k in range(n):
-        y = list_[k]
+        y = changed[k]
         passed[y] += amount[k]
         for i in range(used):
             stale[i] |= changes.leads[p, y, i]
         if relates(settings):
-            touch(store.transitions, p, y, columns, changes.touched[h])
-    pass_changes_back(store.transitions, p, list_[:n], amount[:n], W)
-
-
-@inner
-def touch(transitions, p, y, columns, touched):
-    """Mark the rows of the pairs that led to `y`."""
-    block = transitions.ends[FIRST, p, y]
-    while block >= 0:
-        for i in range(transitions.chain[SIZE, block]):
-            touched[transitions.pair[block, i] // columns] = True
-        block = transitions.chain[FOLLOWING, block]
+            mark_origins(store.transitions, p, y, columns, changes.touched[h])
+    pass_changes_back(store.transitions, p, changed[:n], amount[:n], W)

@@ -26,6 +26,7 @@ __all__ = [
     "entries_of",
     "grow_transitions",
     "lengthen_transitions",
+    "mark_origins",
     "new_transitions",
     "pass_back",
     "pass_changes_back",
@@ -149,3 +150,13 @@ def pass_changes_back(transitions, p, changed, change, W):
             for i in range(chain[SIZE, block]):
                 W[pair[block, i]] += count[block, i] * value
             block = chain[FOLLOWING, block]
+
+
+@inner
+def mark_origins(transitions, p, y, columns, marks):
+    """Mark the representatives v of all pairs (v, a) that led to `y` in `marks` (U,); W has so many `columns`."""
+    block = transitions.ends[FIRST, p, y]
+    while block >= 0:
+        for i in range(transitions.chain[SIZE, block]):
+            marks[transitions.pair[block, i] // columns] = True
+        block = transitions.chain[FOLLOWING, block]
