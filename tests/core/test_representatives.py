@@ -10,8 +10,10 @@ from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
 from kernelrl.geometry import groups as groups_module
+from kernelrl.geometry import places as places_module
 from kernelrl.geometry import representatives as reps_module
 from kernelrl.geometry.groups import MEMBERS, MORE, TIMES, WORDS, grow_groups, new_groups
+from kernelrl.geometry.places import places_of
 from kernelrl.geometry.representatives import (
     CUT,
     LONGEST,
@@ -33,6 +35,7 @@ find_or_add = callable_from_python(reps_module.find_or_add)
 find = callable_from_python(reps_module.find)
 find_within = callable_from_python(reps_module.find_within)
 nearest = callable_from_python(reps_module.nearest)
+cells_around = callable_from_python(places_module.cells_around)
 count_transition = callable_from_python(transitions_module.count_transition)
 pass_back = callable_from_python(transitions_module.pass_back)
 pass_changes_back = callable_from_python(transitions_module.pass_changes_back)
@@ -201,7 +204,7 @@ def test_groups(case, columns):
     for u in range(U):
         start, n, _ = near.span[:, u]
         dense[u, near.index[start : start + n]] = near.amount[start : start + n, 0]
-    capacity = reps.following.size
+    capacity = reps.points.shape[0]
     groups = new_groups(capacity, 1, 2, columns)
     assert not group_room(groups, near, U, 1, 1)
     groups = grow_groups(groups, capacity, near, U, 1, 1)
@@ -239,7 +242,7 @@ def test_groups_that_share_a_bit():
     states = 100.0 * np.stack(np.meshgrid(np.arange(40.0), np.arange(30.0)), -1).reshape(-1, 2)  # no neighbours
     reps, _ = fill(settings, states, 0.04, bounded=False)
     U, near = int(reps.number[0]), reps.weights
-    groups = grow_groups(new_groups(reps.following.size, 1, 1, 4), reps.following.size, near, U, 1, 1)
+    groups = grow_groups(new_groups(reps.points.shape[0], 1, 1, 4), reps.points.shape[0], near, U, 1, 1)
     renew_groups(groups, near, U, 1, np.zeros((1, U, 4)), BETA, 0.0)
     assert groups.number[0] == U > 64 * WORDS
     out = np.zeros(U, np.uint32)
@@ -297,14 +300,15 @@ def test_these_tests_see_several_neighbours():
     assert 1 < reps.cones.span[1, :number].mean() < number
 
 
+@pytest.mark.parametrize("number", [300, 3000])
 @pytest.mark.parametrize("bounded", [True, False])
-@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("d", [1, 2, 4, 7])
 @pytest.mark.parametrize("metric", METRICS)
-def test_those_within_a_distance(metric, d, bounded):
+def test_those_within_a_distance(metric, d, bounded, number):
     """Also at a distance that is met exactly, outside the box, and of the first ones only."""
     rng, settings = np.random.default_rng(d), make_settings("gaussian", metric, d)
-    states = rng.random((300, d))
-    reps, _ = fill(settings, states, 0.05 * d, bounded=bounded)
+    states = rng.random((number, d))
+    reps, _ = fill(settings, states, 0.05 if number > 300 else 0.05 * d, bounded=bounded)
     points = reps.points[: reps.number[0], :, 0]
     for number in (len(points), len(points) // 2):
         for radius in (0.0, 0.1, 0.4, 3.0):
@@ -314,3 +318,27 @@ def test_those_within_a_distance(metric, d, bounded):
             n = find_within(reps, settings.space, x, bound, number)
             assert sorted(reps.around[:n]) == np.flatnonzero(distances**2 <= bound).tolist()
             assert_allclose(reps.share[:n], distances[reps.around[:n]] ** 2, rtol=1e-12)
+
+
+def test_cells_and_all_in_order_are_both_searched():
+    """Small radii are searched through cells, large ones in order; the table grows, and chains are shared."""
+    rng, settings = np.random.default_rng(1), make_settings("gaussian", "euclidean", 6)
+    reps, _ = fill(settings, rng.random((3000, 6)), 0.05)
+    number = int(reps.number[0])
+    x = rng.random(6)
+    assert 1 <= cells_around(reps.places, x, 0.05, number) <= 64
+    assert cells_around(reps.places, x, 0.5, number) == -1
+    keys = reps.places.key[:number]
+    assert len(np.unique(keys)) == reps.places.occupied[0] > reps.places.head.size // 4
+    again = places_of(reps.places, reps.points, number)
+    for name, made, grown in zip(again._fields, again, reps.places, strict=True):
+        assert name == "around" or np.array_equal(made, grown)
+
+
+@pytest.mark.parametrize("far", [1e6, 1e20, 1e300])
+def test_states_far_away(far):
+    """Numbers of cells are limited, and the cells of such states are shared."""
+    settings = make_settings("gaussian", "euclidean", 2)
+    states = np.array([[far, 0.0], [0.0, 0.0], [-far, far], [far, 0.0], [0.01, 0.0], [2 * far, 0.0]])
+    _, found = fill(settings, states, 0.05)
+    assert found == [0, 1, 2, 0, 1, 3]

@@ -24,13 +24,14 @@ from kernelrl.geometry.buckets import available_memory
 
 __all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive", "write_file"]
 
-FORMAT = 6
+FORMAT = 7
 EARLIER = {
     1: "whose values were in other units",
     2: "which wrote hyper-parameters in another form",
     3: "which did not keep the rewards of each step together",
     4: "which knew Discrete actions only",
     5: "which planned from scratch each time",
+    6: "which stored the cells of representatives",
 }
 HEADER = "kernelrl.json"
 MOST_HEADER = 2**20  # bytes

@@ -28,6 +28,7 @@ from kernelrl.geometry.axioms import Bounds, Floats, check_axioms, check_least, 
 from kernelrl.jit.compile import generic, keep
 
 __all__ = [
+    "BLOCK",
     "CLASSES",
     "METRICS",
     "Bounds",
@@ -43,9 +44,10 @@ __all__ = [
     "resolve_metric",
     "space_of_fold",
     "squared_distances",
-    "squares_to_all",
+    "squares_in_block",
 ]
 
+BLOCK = 16  # columns of a block, see `squares_in_block`
 UNBOUNDED = 1e30  # widths from here on stand for "no bound": Gymnasium's environments write the largest float32
 
 
@@ -66,10 +68,13 @@ def squared_distances(space: Any, points: Any, chunk: Any, size: Any, n: Any, u:
 
 
 @generic
-def squares_to_all(space: Any, points: Any, number: Any, u: Any, out: Any) -> Any:
-    """out[v] = ρ² between `u` (d,) and points[v] (d, 1) for the first `number`; the same as `squared_distances`."""
-    for v in range(number):
-        squared_distances(space, points, v, 1, 1, u, out[v : v + 1])
+def squares_in_block(space: Any, blocks: Any, block: Any, size: Any, u: Any, out: Any) -> Any:
+    """The same as `squared_distances`, for a block of BLOCK columns of which `size` are in use; return the smallest."""
+    squared_distances(space, blocks, block, size, BLOCK, u, out)
+    least = out[0]
+    for i in range(1, BLOCK):
+        least = out[i] if out[i] < least else least
+    return least
 
 
 @generic
@@ -135,17 +140,20 @@ def squared_lp(space, points, chunk, size, n, u, out):
             out[i] = out[i] ** (2.0 / p)
 
 
-@squares_to_all.implement(LpSpace)
-def squares_to_all_lp(space, points, number, u, out):
+@squares_in_block.implement(LpSpace)
+def squares_in_block_lp(space, blocks, block, size, u, out):
     if space.p != 2.0:
-        for v in range(number):
-            squared_distances(space, points, v, 1, 1, u, out[v : v + 1])
-        return
-    for v in range(number):
-        total = 0.0
-        for j in range(u.size):
-            total += (points[v, j, 0] - u[j]) * (points[v, j, 0] - u[j])
-        out[v] = total
+        squared_distances(space, blocks, block, size, BLOCK, u, out)
+    else:
+        for i in range(BLOCK):
+            out[i] = (blocks[block, 0, i] - u[0]) * (blocks[block, 0, i] - u[0])
+        for j in range(1, u.size):
+            for i in range(BLOCK):
+                out[i] += (blocks[block, j, i] - u[j]) * (blocks[block, j, i] - u[j])
+    least = out[0]
+    for i in range(1, BLOCK):
+        least = out[i] if out[i] < least else least
+    return least
 
 
 @gap_squared.implement(LpSpace)
@@ -180,8 +188,8 @@ def implement_fold(cls: type[Any], embed_function: Callable[..., Any]) -> type[A
     def squared_folded(space, points, chunk, size, n, u, out):
         squared_distances(space.base, points, chunk, size, n, u, out)
 
-    def squares_to_all_folded(space, points, number, u, out):
-        squares_to_all(space.base, points, number, u, out)
+    def squares_in_block_folded(space, blocks, block, size, u, out):
+        return squares_in_block(space.base, blocks, block, size, u, out)
 
     def gap_folded(space, box, chunk, u):
         return gap_squared(space.base, box, chunk, u)
@@ -192,7 +200,7 @@ def implement_fold(cls: type[Any], embed_function: Callable[..., Any]) -> type[A
     is_plane.implement(cls)(is_plane_folded)
     embed.implement(cls)(embed_function)
     squared_distances.implement(cls)(squared_folded)
-    squares_to_all.implement(cls)(squares_to_all_folded)
+    squares_in_block.implement(cls)(squares_in_block_folded)
     gap_squared.implement(cls)(gap_folded)
     return cls
 

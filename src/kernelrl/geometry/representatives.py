@@ -18,7 +18,7 @@ little.
 
 Where values are interpolated, other lists hold the representatives within reach of a cone, with their distances. A list
 of neighbours is a piece of one long array; when it is full it moves to a piece twice as long. Memory is linear in
-representatives × neighbours. Representatives are found through a grid of cells at least m wide on at most two axes.
+representatives × neighbours. Representatives are found through cells of a grid, or all are gone through (`places`).
 """
 
 import math
@@ -26,11 +26,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from kernelrl.geometry.buckets import AXIS, CELLS, cell_on, check_grid, lengthen, more, new_grid
+from kernelrl.geometry.buckets import lengthen, more
 from kernelrl.geometry.kernels import weight
-from kernelrl.geometry.metrics import squared_distances, squares_to_all
+from kernelrl.geometry.metrics import BLOCK, squared_distances, squares_in_block
+from kernelrl.geometry.places import Places, cells_around, enter, new_places, next_cell, places_of
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.fields import Field, Rows, check_lists, checks, require
+from kernelrl.jit.fields import SCRATCH, Field, Rows, checks, completes, require
 from kernelrl.jit.handles import hand_over
 
 __all__ = [
@@ -70,8 +71,7 @@ SCALE, REACH = range(2)  # of `scales`
 CUT = 3.0  # kernels with local bandwidths are cut at this multiple of them
 NEIGHBOURS = 150  # with local bandwidths, only so many of the nearest representatives have a weight
 LONGEST = 256  # nor does a list of neighbours with local weights become longer
-FEW_CELLS = 16  # up to so many cells are searched in any case: those within BLEND merge distances
-ORDERLY = 5  # representatives in order take so many times less time than those of cells, which lie anywhere in memory
+WIDER = 1.0 + 1e-12  # radii are larger by this factor, since distances are rounded
 BLEND = 1.5  # values are blended between representatives within this multiple of the merge distance
 LEAST = 16  # smallest space of a list: a multiple of what sums of rows read at once; unused entries are zero
 
@@ -117,9 +117,6 @@ class Representatives(NamedTuple):
     merge: float  # m
     limit: int  # the largest number of representatives
     cone_reach: float  # how far from its tip a cone is below the cap; 0 where values are not interpolated
-    grid: Annotated[np.ndarray, Field("4 2")]  # as in `buckets`
-    head: Annotated[np.ndarray, Field("cells", np.int64, index="U", none=True)]  # first one of a cell, or -1
-    following: Annotated[np.ndarray, Field("U", np.int64, index="U", none=True)]  # next one of the cell, or -1
     points: Annotated[np.ndarray, Field("U d 1")]  # embedded states
     # SCALE: 1/σ² of each bandwidth, the widest first; REACH: beyond it a weight cannot change a count in doubles
     scales: Annotated[np.ndarray, Field("2 Layers", least=0, infinite=True)]
@@ -133,17 +130,24 @@ class Representatives(NamedTuple):
     memo: Annotated[np.ndarray, Field("d+2", scratch=True, fill=-1)]
     square: Annotated[np.ndarray, Field("1", scratch=True)]
     here: Annotated[np.ndarray, Field("d", scratch=True)]
+    buffer: Annotated[np.ndarray, Field("16", scratch=True)]  # ρ² of one block
     around: Annotated[np.ndarray, Field("U", np.int64, scratch=True)]  # representatives near a state
     share: Annotated[np.ndarray, Field("U", scratch=True)]  # and what each of them counts there
+    sorting: Annotated[np.ndarray, Field("U", scratch=True)]
+    places: Annotated[Places, SCRATCH]
+
+
+@completes(Representatives)
+def complete_representatives(reps):
+    """Where the representatives lie."""
+    return reps._replace(places=places_of(reps.places, reps.points, int(reps.number[KNOWN])))
 
 
 @checks(Representatives)
 def check_representatives(where, reps):
-    """Each representative is in the list of one cell, and has its lists of neighbours."""
-    check_grid(where, reps.grid, reps.points.shape[1], reps.head.size)
-    check_lists(f"{where}following", reps.head, reps.following[: reps.number[KNOWN]])
+    """Each representative has its lists of neighbours."""
     require((reps.weights.amount <= 1.0).all(), f"{where}weights.amount", "a weight is above 1")
-    capacity, number, each = reps.following.size, int(reps.number[KNOWN]), reps.scales.shape[1]
+    capacity, number, each = len(reps.points), int(reps.number[KNOWN]), reps.scales.shape[1]
     for name, near, of_one in (("weights", reps.weights, each), ("cones", reps.cones, 1 if reps.cone_reach > 0 else 0)):
         there, wanted = near.span.shape[1], capacity * of_one
         require(there == wanted, f"{where}{name}.span", f"there are {there} lists, not {wanted}")
@@ -162,13 +166,12 @@ def new_representatives(low, high, merge, limit, cone_reach, bounded, scales, ow
 
     `scales` (2, M) has 1/σ² and the reach of each bandwidth; `own` is the number of columns of local ones, or 0.
     """
-    grid = new_grid(low, high, merge if bounded else math.inf)
     return Representatives(
-        float(merge), int(limit), float(cone_reach), grid, np.full(int(grid[CELLS].prod()), -1, np.int64),
-        np.full(capacity, -1, np.int64), np.zeros((capacity, len(low), 1)), scales, np.zeros((capacity, own)),
-        np.zeros(2, np.int64), new_near(capacity * scales.shape[1], LEAST, max(1, own)),
+        float(merge), int(limit), float(cone_reach), np.zeros((capacity, len(low), 1)), scales,
+        np.zeros((capacity, own)), np.zeros(2, np.int64), new_near(capacity * scales.shape[1], LEAST, max(1, own)),
         new_near(capacity if cone_reach > 0 else 0, LEAST), np.full(len(low) + 2, -1.0), np.zeros(1),
-        np.zeros(len(low)), np.zeros(capacity, np.int64), np.zeros(capacity),
+        np.zeros(len(low)), np.zeros(BLOCK), np.zeros(capacity, np.int64), np.zeros(capacity), np.zeros(capacity),
+        new_places(low, high, merge, bounded, capacity),
     )  # fmt: skip
 
 
@@ -194,28 +197,33 @@ def entries_for(near, number, coming, each):
 
 
 def grow_near(near, capacity, number, coming, each):
-    """The same lists, `each` for one of `capacity` representatives, with room for `coming` more."""
-    entries, needed = near.index.size, int(near.used[TAKEN]) + entries_for(near, number, coming, each)
-    if needed > entries:
-        entries = more(needed)
-    return near._replace(
-        span=lengthen(near.span, capacity * each, 1),
-        index=lengthen(near.index, entries, 0),
-        amount=lengthen(near.amount, entries, 0),
-    )
+    """The same lists, `each` for one of `capacity` representatives, with room for `coming` more.
+
+    Only entries in use are copied: memory that is not written to is not taken from the system.
+    """
+    taken, span = int(near.used[TAKEN]), lengthen(near.span, capacity * each, 1)
+    needed = taken + entries_for(near, number, coming, each)
+    if needed <= near.index.size:
+        return near._replace(span=span)
+    index, amount = (lengthen(array[:taken], more(needed), 0) for array in (near.index, near.amount))
+    return near._replace(span=span, index=index, amount=amount)
 
 
 def grow_representatives(reps, coming):
     """The same set with room for `coming` more."""
-    capacity, number = reps.following.size, int(reps.number[KNOWN])
+    capacity, number, places = len(reps.points), int(reps.number[KNOWN]), reps.places
+    points = reps.points
     if number + coming > capacity:
         capacity = more(max(capacity, number + coming))
+        points = lengthen(points, capacity, 0)
+        places = places_of(places, points, number)
     return reps._replace(
-        following=lengthen(reps.following, capacity, 0, -1),
-        points=lengthen(reps.points, capacity, 0),
+        points=points,
+        places=places,
         local=lengthen(reps.local, capacity, 0),
         around=lengthen(reps.around, capacity, 0),
         share=lengthen(reps.share, capacity, 0),
+        sorting=lengthen(reps.sorting, capacity, 0),
         weights=grow_near(reps.weights, capacity, number, coming, reps.scales.shape[1]),
         cones=grow_near(reps.cones, capacity, number, coming, 1) if reps.cone_reach > 0 else reps.cones,
     )
@@ -231,7 +239,7 @@ def near_room(near, number, coming, each):
 def representative_room(reps, coming):
     """Whether `coming` more representatives fit."""
     number = reps.number[KNOWN]
-    fits = reps.following.size - number >= coming and near_room(reps.weights, number, coming, lists_each(reps))
+    fits = reps.points.shape[0] - number >= coming and near_room(reps.weights, number, coming, lists_each(reps))
     return fits and (reps.cone_reach <= 0.0 or near_room(reps.cones, number, coming, 1))
 
 
@@ -269,28 +277,35 @@ def keep(reps, u, found):
 @inner
 def search_cells(reps, space, u):
     """The search behind `find`."""
-    grid, best, found = reps.grid, reps.merge * reps.merge, -1
-    x, y = u[np.int64(grid[AXIS, 0])], u[np.int64(grid[AXIS, 1])]
-    across = np.int64(grid[CELLS, 1])
-    for i in range(cell_on(grid, 0, x - reps.merge), cell_on(grid, 0, x + reps.merge) + 1):
-        for j in range(cell_on(grid, 1, y - reps.merge), cell_on(grid, 1, y + reps.merge) + 1):
-            v = reps.head[i * across + j]
-            while v >= 0:
+    places, best, found = reps.places, reps.merge * reps.merge, -1
+    cells = cells_around(places, u, reps.merge * WIDER, reps.number[KNOWN])
+    if cells < 0:
+        v = nearest(reps, space, u)
+        return v if v >= 0 and reps.square[0] <= best else -1
+    for _ in range(cells):
+        key, v = next_cell(places)
+        while v >= 0:
+            if places.key[v] == key:
                 square = square_to(reps, space, v, u)
                 if square < best or (square == best and (found < 0 or v < found)):
                     best, found = square, v
-                v = reps.following[v]
+            v = places.following[v]
     return found
 
 
 @inner
 def nearest(reps, space, u):
-    """The nearest representative at any distance, or -1 if there is none."""
-    best, found = math.inf, -1
-    for v in range(reps.number[KNOWN]):
-        square = square_to(reps, space, v, u)
-        if square < best:
-            best, found = square, v
+    """The nearest representative at any distance, or -1 if there is none; ρ² is then in `square`."""
+    best, found, number = math.inf, -1, reps.number[KNOWN]
+    for block in range((number + (BLOCK - 1)) // BLOCK):
+        if (
+            squares_in_block(space, reps.places.blocks, block, min(BLOCK, number - block * BLOCK), u, reps.buffer)
+            < best
+        ):
+            for i in range(min(BLOCK, number - block * BLOCK)):
+                if reps.buffer[i] < best:
+                    best, found = reps.buffer[i], block * BLOCK + i
+    reps.square[0] = best
     return found
 
 
@@ -316,11 +331,7 @@ def put(reps, u):
     for j in range(u.size):
         reps.points[v, j, 0] = u[j]
     reps.number[KNOWN] = v + 1
-    grid = reps.grid
-    cell = cell_on(grid, 0, u[np.int64(grid[AXIS, 0])]) * np.int64(grid[CELLS, 1])
-    cell += cell_on(grid, 1, u[np.int64(grid[AXIS, 1])])
-    reps.following[v] = reps.head[cell]
-    reps.head[cell] = v
+    enter(reps.places, v, reps.points)
     return v
 
 
@@ -360,7 +371,7 @@ def add_weight(reps, settings, u, v, square):
                 w = weight(settings.kernel, square * scales[SCALE, j])
                 near.amount[append_neighbour(near, u * M + j, v), 0] = w
         return
-    if square > reach_squared(reps, settings, u) or near.span[DEGREE, u] >= LONGEST:
+    if near.span[DEGREE, u] >= LONGEST or square > reach_squared(reps, settings, u):
         return
     j = append_neighbour(near, u, v)
     for a in range(actions):
@@ -385,18 +396,19 @@ def local_weight(settings, z2):
 @inner
 def meet(reps, settings, u, x):
     """Enter the new representative `u`, at `x`, and its neighbours in each other's lists."""
-    local, cone_reach = reps.local.shape[1] > 0, reps.cone_reach * reps.cone_reach
+    local, cone_reach = reps.local.shape[1] > 0, reps.cone_reach
     if local:
         meet_locally(reps, settings, u, x)
         if cone_reach <= 0.0:
             return
-    for v in range(u + 1):
-        square = square_to(reps, settings.space, v, x)
+    reach = cone_reach if local else max(cone_reach, reps.scales[REACH, 0])
+    for i in range(scan(reps, settings.space, x, reach * reach, u + 1)):
+        v, square = reps.around[i], reps.share[i]
         if not local:
             add_weight(reps, settings, u, v, square)
             if v != u:
                 add_weight(reps, settings, v, u, square)
-        if reps.cone_reach > 0.0 and square <= cone_reach:
+        if cone_reach > 0.0 and square <= cone_reach * cone_reach:
             distance, cones = math.sqrt(square), reps.cones
             cones.amount[append_neighbour(cones, u, v), 0] = distance
             if v != u:
@@ -408,43 +420,43 @@ def meet_locally(reps, settings, u, x):
     """Enter local weights; none reaches farther than those of the new representative, with σ_0."""
     for c in range(reps.local.shape[1]):
         reps.local[u, c] = settings.inverse_sigma2
-    for i in range(find_within(reps, settings.space, x, reach_squared(reps, settings, u), u)):
-        add_weight(reps, settings, reps.around[i], u, reps.share[i])
-    list_nearest(reps, settings, u, x)
+    n = find_within(reps, settings.space, x, reach_squared(reps, settings, u), u + 1)
+    for i in range(n):
+        if reps.around[i] != u:
+            add_weight(reps, settings, reps.around[i], u, reps.share[i])
+    list_nearest(reps, settings, u, n)
 
 
 @inner
 def find_within(reps, space, x, bound, number):
     """Find the representatives among the first `number` with ρ²(x, ·) ≤ `bound`; return how many.
 
-    They are in `around`, and ρ² of each is in `share`. Cells within reach are searched, unless these are more than the
-    representatives, or so many of all cells that going through all representatives in order takes less time.
+    They are in `around`, and ρ² of each is in `share`.
     """
-    grid, radius, n = reps.grid, math.sqrt(bound) * (1.0 + 1e-12), 0
-    one, two = x[np.int64(grid[AXIS, 0])], x[np.int64(grid[AXIS, 1])]
-    left, right = cell_on(grid, 0, one - radius), cell_on(grid, 0, one + radius)
-    bottom, top = cell_on(grid, 1, two - radius), cell_on(grid, 1, two + radius)
-    cells = (right - left + 1) * (top - bottom + 1)
-    if cells > max(FEW_CELLS, number) or ORDERLY * cells > reps.head.size:
+    places, n = reps.places, 0
+    cells = cells_around(places, x, math.sqrt(bound) * WIDER, number)
+    if cells < 0:
         return scan(reps, space, x, bound, number)
-    for i in range(left, right + 1):
-        for j in range(bottom, top + 1):
-            v = reps.head[i * np.int64(grid[CELLS, 1]) + j]
-            while v >= 0:
-                if v < number:
-                    n = note_within(reps, space, v, x, bound, n)
-                v = reps.following[v]
+    for _ in range(cells):
+        key, v = next_cell(places)
+        while v >= 0:
+            if places.key[v] == key and v < number:
+                n = note_within(reps, space, v, x, bound, n)
+            v = places.following[v]
     return n
 
 
 @inner
 def scan(reps, space, x, bound, number):
     """`find_within` through all representatives in order."""
-    n = 0
-    squares_to_all(space, reps.points, number, x, reps.share)
-    for v in range(number):
-        reps.around[n], reps.share[n] = v, reps.share[v]
-        n += reps.share[n] <= bound
+    n, buffer = 0, reps.buffer
+    for block in range((number + (BLOCK - 1)) // BLOCK):
+        size = min(BLOCK, number - block * BLOCK)
+        if squares_in_block(space, reps.places.blocks, block, size, x, buffer) <= bound:
+            for i in range(size):
+                if buffer[i] <= bound:
+                    reps.around[n], reps.share[n] = block * BLOCK + i, buffer[i]
+                    n += 1
     return n
 
 
@@ -508,16 +520,16 @@ def smallest(values, n, k):
 
 
 @inner
-def list_nearest(reps, settings, u, x):
-    """Make the list of `u`, at `x`, with local weights: of those within reach, the NEIGHBOURS nearest, and ties."""
-    bound = reach_squared(reps, settings, u)
-    n = find_within(reps, settings.space, x, bound, reps.number[KNOWN])
+def list_nearest(reps, settings, u, n):
+    """Make the list of `u` with local weights: of the `n` found within reach, the NEIGHBOURS nearest, and ties."""
+    bound = math.inf
     if n > NEIGHBOURS:
-        bound = smallest(reps.share, n, NEIGHBOURS)
-    for v in reps.around[:n]:
-        square = square_to(reps, settings.space, v, x)
-        if square <= bound:
-            add_weight(reps, settings, u, v, square)
+        for i in range(n):
+            reps.sorting[i] = reps.share[i]
+        bound = smallest(reps.sorting, n, NEIGHBOURS)
+    for i in range(n):
+        if reps.share[i] <= bound:
+            add_weight(reps, settings, u, reps.around[i], reps.share[i])
 
 
 @compiled
@@ -526,27 +538,29 @@ def fill_lists(reps, settings, near, reach, weigh):
 
     If `weigh`, they are `reps.weights`; else entries are the distances of those within `reach`.
     """
-    for u in range(reps.number[KNOWN]):
-        if near.index.size - near.used[TAKEN] < lists_each(reps) * (4 * reps.number[KNOWN] + 2 * LEAST):
+    number = reps.number[KNOWN]
+    for u in range(number):
+        if near.index.size - near.used[TAKEN] < lists_each(reps) * (4 * number + 2 * LEAST):
             return False
         x = reps.here
         copy_place(reps, u, x)
         if weigh and reps.local.shape[1] > 0:
-            list_nearest(reps, settings, u, x)
+            list_nearest(
+                reps, settings, u, find_within(reps, settings.space, x, reach_squared(reps, settings, u), number)
+            )
             continue
-        for v in range(reps.number[KNOWN]):
-            square = square_to(reps, settings.space, v, x)
+        for i in range(scan(reps, settings.space, x, reach * reach, number)):
             if weigh:
-                add_weight(reps, settings, u, v, square)
-            elif square <= reach * reach:
-                near.amount[append_neighbour(near, u, v), 0] = math.sqrt(square)
+                add_weight(reps, settings, u, reps.around[i], reps.share[i])
+            else:
+                near.amount[append_neighbour(near, u, reps.around[i]), 0] = math.sqrt(reps.share[i])
     return True
 
 
 def new_lists(reps, settings, reach, weigh):
     """New lists, filled by `fill_lists`."""
     most, each = 4 * LEAST * (int(reps.number[KNOWN]) + 1), reps.weights.amount.shape[1] if weigh else 1
-    lists = reps.following.size * (reps.scales.shape[1] if weigh else 1)
+    lists = len(reps.points) * (reps.scales.shape[1] if weigh else 1)
     if weigh:
         most = max(most, int(1.2 * reps.weights.used[TAKEN]))
     while True:

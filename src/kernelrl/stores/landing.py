@@ -56,7 +56,7 @@ def put_logged(settings, store, log, order, x):
             if end == FROM and log.labels[STEP, t] == 0:
                 note_start(store, x)
             if find(reps, settings.space, x) < 0:
-                if reps.number[KNOWN] == reps.following.size:
+                if reps.number[KNOWN] == reps.points.shape[0]:
                     return False
                 put(reps, x)
     return True

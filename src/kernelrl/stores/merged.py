@@ -234,7 +234,7 @@ def new_counts(merged):
 
 def capacity_of(reps):
     """How many representatives there is room for."""
-    return reps.following.size
+    return reps.points.shape[0]
 
 
 # Each sample may add two representatives. Those of waiting samples exist already.
@@ -265,7 +265,7 @@ def grown_merged(store, settings, samples):
 @has_room_for.implement(Merged)
 def has_room_for_merged(store, settings, samples):
     coming = samples + store.clock[WAITING]
-    if store.coming.shape[1] < store.reps.following.size:  # new lists of neighbours may have come with more room
+    if store.coming.shape[1] < store.reps.points.shape[0]:  # new lists of neighbours may have come with more room
         return False
     if store.waiting_reward.size < coming or blocks_left(store.transitions) < coming:
         return False
