@@ -27,6 +27,7 @@ from kernelrl.agents.advice import Evaluated
 from kernelrl.agents.checks import as_environment, flag, whole_number
 from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
+from kernelrl.agents.exporting import Exported, export, table_of_states
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
 from kernelrl.agents.logged import learn_from
@@ -43,6 +44,7 @@ from kernelrl.episodes.masked import choose_allowed
 from kernelrl.episodes.policy import Policy, ReadQ, new_policy
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
+from kernelrl.portable.forms import Form
 
 __all__ = ["Agent"]
 
@@ -64,6 +66,7 @@ class Agent:
         deployed_q          the values that the policy to deploy maximises, or
         deployed_actions    its actions themselves, with deployed_among for its actions under masks
         policy_rule         the same for `policy`, that is, for compiled code
+        policy_form         the same for `export`, that is, as tables
         before_episodes     changes of the model between episodes
         check_episodes      rejects more episodes than the algorithm is made for
         needs_step          whether rows of a table need their step;  check_rows rejects tables
@@ -83,6 +86,7 @@ class Agent:
         free_steps  how many steps of the running episode, from the first on, had a reward of 0 and no termination
         episodes    how many episodes have been played
         seed        the seed of its random numbers and its episodes
+        env_id      the id of the environment that it learnt in last, and action_names, if known; not saved
         stored      for an agent loaded from a file, the file's state, including what `to_store` gave; else {}
     """
 
@@ -110,6 +114,8 @@ class Agent:
         self.episodes = 0
         self.stored: dict[str, Any] = {}
         self.evaluated: list[Evaluated] = []  # what `evaluate` found so far
+        self.env_id: str | None = None
+        self.action_names: tuple[str, ...] = ()
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
@@ -157,6 +163,25 @@ class Agent:
     def policy_rule(self) -> Any:
         """What `policy` reads, with arrays of its own: a NamedTuple that implements `deployed_action`."""
         return ReadQ(storage.copied(self.model))
+
+    def policy_form(self, map_code: str | None = None) -> Form:
+        """The policy to deploy as tables, a form of `kernelrl.portable`, for `export`.
+
+        `map_code` is that of `export`. By default it is known where states are Discrete: one action for each.
+        """
+        if not self.spaces.discrete:
+            raise TypeError(
+                f"export: {type(self).__name__} does not say how its policy is looked up; write a method policy_form() "
+                "that returns a form of krl.portable, such as krl.portable.grid_table(grid, q), as docs/export.md shows"
+            )
+        return table_of_states(self)
+
+    def require_data(self, samples: int) -> None:
+        """Raise ValueError if there is nothing to export, because nothing has been learnt."""
+        if samples == 0:
+            raise ValueError(
+                f"export: this {type(self).__name__} has no data that count yet; call fit(env, …) or learn_from first"
+            )
 
     def before_episodes(self, count: int) -> int:
         """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
@@ -297,12 +322,20 @@ class Agent:
                     f"{type(self).__name__}(horizon=…)"
                 )
             self.start(env.observation_space, env.action_space, horizon, seed)
+            self._note(env)
             return
         if seed is not None and seed != self.seed:
             raise ValueError(
                 f"seed: this agent goes on with seed {self.seed}, got {seed}; leave seed out, or make a new agent"
             )
         self.spaces.check_same(env)
+        self._note(env)
+
+    def _note(self, env: gym.Env[Any, Any]) -> None:
+        """Remember what the environment and its actions are called."""
+        names = getattr(env.unwrapped, "action_names", ())
+        self.env_id = None if env.spec is None else env.spec.id
+        self.action_names = tuple(map(str, names)) if len(names) == self.spaces.actions else ()
 
     def begin_episode(self) -> None:
         """Begin an episode."""
@@ -459,6 +492,30 @@ class Agent:
             )
         made: Policy = new_policy(self.policy_rule(), self.spaces)
         return made
+
+    def export(
+        self, path: str | os.PathLike[str], *, name: str = "kernelrl", precision: str = "double",
+        steps: Iterable[int] | int | None = None, labels: Iterable[str] | None = None, environment: str | None = None,
+        max_bytes: int | None = 8 * 2**20, map_code: str | None = None, write: bool = True,
+    ) -> Exported:  # fmt: skip
+        """Write the policy to deploy as tables: C99 without dependencies ("policy.h"), or JSON ("policy.json").
+
+        In C, `kernelrl_act(state, step)` returns what `act` returns; for a Box of actions it writes the action into a
+        third argument (docs/export.md). The result says how much memory the tables take.
+
+        Args:
+            path: the file, which ends with .h or .json.
+            name: what all names in the C file begin with.
+            precision: the numbers in C are "double", as in this library, or "float", which takes half of the memory;
+                then actions may differ where two are almost equally good.
+            steps: the steps whose tables are written, or how many of the first; others play the last one before them.
+            labels: what the actions are called, for the head of the file; None: as the environment calls them.
+            environment: its name, for the head of the file; None: the id of the one that was learnt in.
+            max_bytes: the most that tables may take; None: no limit.
+            map_code: C statements for the function of a metric, where it cannot be translated.
+            write: False only returns what would be written.
+        """
+        return export(self, path, name, precision, steps, labels, environment, max_bytes, map_code, write)
 
     def predict(
         self, observation: npt.ArrayLike, state: Any = None, episode_start: npt.ArrayLike | None = None,

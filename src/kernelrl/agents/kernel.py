@@ -49,6 +49,8 @@ from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import DeployedPlan, read_q
 from kernelrl.planning.replan import EACH_EPISODE, REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
+from kernelrl.portable.forms import Form
+from kernelrl.portable.plans import form_of_plan
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.landing import relanded, with_representatives
 from kernelrl.stores.log import new_log
@@ -537,6 +539,12 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """A copy of the plan to deploy."""
         planned = storage.copied(model_of(self._deployed_plan()))
         return DeployedPlan(planned, np.zeros(self.spaces.dimensions + 1))
+
+    def policy_form(self, map_code: str | None = None) -> Form:
+        """The tables of the plan to deploy."""
+        self.require_data(int(samples_in(self.model.store)))
+        metric = self.smoothing(self.spaces.low.size).metric
+        return form_of_plan(model_of(self._deployed_plan()), metric, resolve_kernel(self.kernel), map_code)
 
     def _deployed_plan(self) -> Any:
         """The handle of the plan to deploy, made again when there are new data."""

@@ -29,6 +29,8 @@ from kernelrl.jit.compile import compiled, in_both, inner
 from kernelrl.jit.fields import require
 from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below
+from kernelrl.portable.forms import Form
+from kernelrl.portable.trees import JointTrees, Trees
 
 __all__ = [
     "ENOUGH", "HERE", "NEXT", "VALUE", "VISITS", "Partition", "PartitionAgent", "ball_of", "best_ball", "bins_for",
@@ -302,6 +304,16 @@ class PartitionAgent(Baseline, abstract=True):
     def policy_rule(self) -> Any:
         """A copy of the balls."""
         return super().policy_rule() if self.spaces.net is None else JointBalls(storage.copied(self.model))
+
+    def policy_form(self, map_code: str | None = None) -> Form:
+        """The trees of balls."""
+        model, settings = self.model, self.model.settings
+        used, trees, kind = int(model.used[0]), settings.trees, Trees if settings.axes == 0 else JointTrees
+        self.require_data(int(model.balls[:used, VISITS].sum()))
+        return kind(
+            settings.low, settings.inverse, model.child[:used].copy(), model.balls[:used, VALUE].copy(), trees,
+            tuple(range(settings.horizon)), settings.axes, settings.finest,
+        )  # fmt: skip
 
     def partition(self, step: int, action: int | None = None) -> Partition:
         """The balls of a step (from 0) and an action, for plotting; with continuous actions those of the joint box."""

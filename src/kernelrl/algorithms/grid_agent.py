@@ -14,6 +14,7 @@ from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import DeployedCells, deployed_q
+from kernelrl.portable.forms import Form, grid_table
 from kernelrl.stores.interface import samples_in
 
 __all__ = ["Baseline", "CountingAgent", "GridAgent"]
@@ -103,6 +104,11 @@ class CountingAgent(GridAgent, abstract=True):
     def policy_rule(self) -> Any:
         """Its values at all cells."""
         return DeployedCells(self.model.settings.grid, self._deployed_table())
+
+    def policy_form(self, map_code: str | None = None) -> Form:
+        """The best action of each cell."""
+        self.require_data(int(samples_in(self.model.store)))
+        return grid_table(self.model.settings.grid, self._deployed_table())
 
     def _deployed_table(self) -> Floats:
         """(H, X, A) Q of the deployed policy, planned again when there are new data."""

@@ -35,6 +35,7 @@ from kernelrl.episodes.verbs import (
 from kernelrl.geometry.grid import Grid, cell_of
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
+from kernelrl.portable.forms import Form, grid_table
 from kernelrl.stores.units import Units, after_end, learnt
 
 __all__ = ["OptQL", "OptQLModel", "kept", "new_opt_ql"]
@@ -171,6 +172,11 @@ class OptQL(GridAgent):
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_optql(horizon, cells, actions, self.total_episodes, self.delta))
+
+    def policy_form(self, map_code: str | None = None) -> Form:
+        """The best action of each cell."""
+        self.require_data(int(self.model.N.sum()))
+        return grid_table(self.model.settings.grid, self.model.Q)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Tables with all values at the cap."""

@@ -20,6 +20,7 @@ from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below, mix
+from kernelrl.portable.forms import Form
 
 __all__ = ["RandomAgent", "RandomAgentModel"]
 
@@ -116,6 +117,10 @@ class RandomAgent(Agent):
     def policy_rule(self) -> Any:
         """The seed."""
         return RandomRule(self.seed, self.spaces.actions)
+
+    def policy_form(self, map_code: str | None = None) -> Form:
+        """None: there is nothing to deploy."""
+        raise ValueError("export: a RandomAgent has learnt nothing, so there is no policy to export")
 
     def _draws(self, states: Floats, step: int) -> list[int]:
         out = np.zeros(len(states), np.uint64)

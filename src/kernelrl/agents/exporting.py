@@ -1,0 +1,170 @@
+"""`Agent.export`: the policy to deploy as tables in a C header or a JSON file (see `kernelrl.portable`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelrl.agents.checks import as_whole, one_of, whole_number
+from kernelrl.agents.files import replacing
+from kernelrl.portable.document import PolicyFile, is_name
+from kernelrl.portable.forms import GridTable
+
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+
+__all__ = ["Exported", "export", "policy_file", "table_of_states"]
+
+SUFFIXES = (".h", ".json")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What `export` wrote, or would write."""
+
+    path: Path
+    """The file."""
+    bytes: int
+    """How much memory the tables take."""
+    file_bytes: int
+    """How long the file is."""
+    kind: str
+    """The kind of tables (docs/export.md)."""
+    description: str
+    """The same in a few words."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.description}, tables of {self.bytes:,} bytes"
+
+
+def export(
+    agent: Agent, path: Any, name: str, precision: str, steps: Any, labels: Any, environment: str | None,
+    max_bytes: int | None, map_code: str | None, write: bool,
+) -> Exported:  # fmt: skip
+    """What `agent.export` does."""
+    target = Path(os.fspath(path))
+    if target.suffix not in SUFFIXES:
+        raise ValueError(f"path: must end with .h (C) or .json, got {str(target)!r}")
+    if not is_name(name):
+        raise ValueError(f"name: names in C begin with it, so it consists of letters, digits and _; got {name!r}")
+    precision = one_of("precision", precision, ("double", "float"))
+    if target.suffix == ".json" and precision == "float":
+        raise ValueError('precision: numbers in JSON are as they are; "float" is for C')
+    limit = None if max_bytes is None else whole_number("max_bytes", max_bytes, 1)
+    file = policy_file(agent, steps, labels, environment, map_code)
+    size = file.bytes(precision)
+    if limit is not None and size > limit:
+        raise ValueError(too_large(file, size, limit, precision, target.suffix))
+    text = file.json() if target.suffix == ".json" else file.header(name, precision)
+    content = text.encode()
+    if write:
+        with replacing(target) as opened:
+            opened.write(content)
+    return Exported(target, size, len(content), file.form.kind, file.form.described())
+
+
+def policy_file(agent: Agent, steps: Any, labels: Any, environment: str | None, map_code: str | None) -> PolicyFile:
+    """Everything that stands in the file."""
+    from kernelrl import __version__
+
+    agent.check_started()
+    check_hooks(agent)
+    spaces, form = agent.spaces, agent.policy_form(map_code)
+    kept = check_steps(steps, spaces.horizon)
+    if kept is not None:
+        form = form.at_steps(list(kept))
+    low, high = spaces.finite_box()
+    about = {
+        "agent": type(agent).__name__, "environment": str(environment or agent.env_id or "not known"),
+        "horizon": f"{spaces.horizon} steps", "learnt from": f"{agent.episodes:,} episodes",
+        "kernelrl": __version__,
+    }  # fmt: skip
+    return PolicyFile(
+        form, about, low, high, spaces.horizon, spaces.actions, spaces.first_action, axes_of(spaces.net), kept,
+        check_labels(labels, agent),
+    )  # fmt: skip
+
+
+def table_of_states(agent: Agent) -> GridTable:
+    """One action for each step and state of a Discrete space."""
+    spaces = agent.spaces
+    if not agent.episodes:
+        agent.require_data(0)
+    states = np.arange(spaces.low[0], spaces.high[0] + 1.0)[:, None]
+    best = [agent.deployed_actions(states, h) for h in range(spaces.horizon)]
+    return GridTable(spaces.low.copy(), np.ones(1), np.array([len(states)]), np.array(best))
+
+
+def check_hooks(agent: Agent) -> None:
+    """Raise TypeError if a subclass deploys something else than what `policy_form` of a class above it says."""
+    mro = type(agent).__mro__
+    of_act, of_form = (
+        next(i for i, cls in enumerate(mro) if cls.__dict__.keys() & names)
+        for names in ({"deployed_actions", "deployed_q"}, {"policy_form"})
+    )
+    if of_form > of_act and not agent.spaces.discrete:
+        raise TypeError(
+            f"export: {type(agent).__name__} has its own policy to deploy; write a method policy_form() for it, which "
+            "returns a form of krl.portable, as docs/export.md shows"
+        )
+
+
+def axes_of(net: Any) -> tuple[Any, ...] | None:
+    """The values of a net of actions along each axis."""
+    if net is None:
+        return None
+    points = net.points.reshape(*net.bins, len(net.bins))
+    first = [0] * len(net.bins)
+    return tuple(
+        points[tuple(slice(None) if i == j else k for i, k in enumerate(first))][:, j].copy()
+        for j in range(len(net.bins))
+    )
+
+
+def check_steps(given: Iterable[int] | int | None, horizon: int) -> tuple[int, ...] | None:
+    """The argument `steps` as steps in order; None: all."""
+    if given is None:
+        return None
+    one = as_whole(given) if not isinstance(given, Iterable) else None
+    found = [as_whole(h) for h in given] if isinstance(given, Iterable) else list(range(one or 0))
+    if not found or any(h is None or not 0 <= h < horizon for h in found):
+        raise ValueError(
+            f"steps must be steps among 0 … {horizon - 1}, or how many of the first, 1 … {horizon}; got {given!r}"
+        )
+    kept = tuple(sorted({h for h in found if h is not None}))
+    return None if len(kept) == horizon else kept
+
+
+def check_labels(given: Iterable[str] | None, agent: Agent) -> tuple[str, ...]:
+    """The argument `labels`, by default as the environment calls its actions."""
+    if given is None:
+        return agent.action_names
+    labels = tuple(map(str, given))
+    if agent.spaces.net is not None or len(labels) != agent.spaces.actions:
+        raise ValueError(
+            f"labels: give one for each of {agent.spaces.actions} Discrete actions, got {len(labels)}"
+            if agent.spaces.net is None else "labels: actions of a Box are numbers, and have no labels"
+        )  # fmt: skip
+    return labels
+
+
+def too_large(file: PolicyFile, size: int, limit: int, precision: str, suffix: str) -> str:
+    """The message for tables that take more than `max_bytes`."""
+    largest, table = max(file.tables().items(), key=lambda item: item[1].nbytes)
+    shape = " × ".join(f"{n:,}" for n in table.shape)
+    remedies = [f"max_bytes={size}"]
+    if precision == "double" and suffix == ".h":
+        remedies.append(f'precision="float" ({file.bytes("float"):,} bytes)')
+    rows = len(file.steps) if file.steps is not None else file.horizon
+    if rows > 1:
+        remedies.append("steps=…, tables for some steps only")
+    remedies.append(file.form.smaller())
+    return (
+        f"max_bytes: the tables take {size:,} bytes, more than {limit:,}; the largest, {largest}, has {shape} entries. "
+        f"What would work: {'; '.join(remedies)}"
+    )
