@@ -104,6 +104,10 @@ class OptimisticQLearning(krl.Agent):
         Q = np.zeros(shape) + np.arange(spaces.horizon, 0, -1.0)[:, None, None]
         return Table(Settings(spaces.horizon, self.rate, self.rewards.units, cells), stream, np.zeros(shape), Q)
 
+    def policy_form(self, map_code: str | None = None) -> krl.portable.Form:
+        """The policy as a table, for `export`."""
+        return krl.portable.grid_table(self.model.settings.grid, self.model.Q)
+
     def counts(self, states: ArrayLike, step: int) -> Any:
         """(n, A) visits of the cells that hold `states` (n, d)."""
         return self.read(verbs.READ_COUNTS, states, step)

@@ -10,6 +10,7 @@ from kernelrl.envs import register as _register
 if TYPE_CHECKING:
     from kernelrl import bonuses as bonuses
     from kernelrl import envs as envs
+    from kernelrl import portable as portable
     from kernelrl import random as random
     from kernelrl import testing as testing
     from kernelrl import theory as theory
@@ -55,6 +56,7 @@ __all__ = [
     "kernels",
     "load",
     "metrics",
+    "portable",
     "presets",
     "random",
     "register",
@@ -86,6 +88,7 @@ _MODULES = {
     "grid": "kernelrl.geometry.grid",
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",
+    "portable": "kernelrl.portable",
     "presets": "kernelrl.agents.presets",
     "random": "kernelrl.random",
     "schedules": "kernelrl.agents.schedules",

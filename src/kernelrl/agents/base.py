@@ -7,7 +7,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
     logged        what `learn_from` does with the rows of a table
-    evaluation    plays the policy to deploy
+    evaluation    plays the policy to deploy;  exporting: writes it as C or JSON
     saving, restoring            agents in files;  classes: their classes by name
 """
 

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from kernelrl.cli.export import export
 from kernelrl.cli.learn import learn
 from kernelrl.cli.list import list_all
 from kernelrl.cli.report import report
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(report)
 app.command()(learn)
+app.command()(export)
 app.command("list")(list_all)
 app.command()(solve)
 app.command()(theory)

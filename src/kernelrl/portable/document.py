@@ -62,7 +62,9 @@ class PolicyFile:
     def bytes(self, precision: str = "double") -> int:
         """How much memory the tables take."""
         real = 4 if precision == "float" else 8
-        return sum(table.size * (real if table.dtype == np.float64 else table.itemsize) for table in self.tables().values())
+        return sum(
+            table.size * (real if table.dtype == np.float64 else table.itemsize) for table in self.tables().values()
+        )
 
     # -------------------------------------------------------------------------------------------------------------- C
 
@@ -74,7 +76,12 @@ class PolicyFile:
         code = re.sub(r"\bREAL\b", precision, code)
         guard = f"{name.upper()}_POLICY_H"
         maths = sorted(set(re.findall(MATHS, code)))
-        includes = ["stddef.h", "stdint.h", *(["string.h"] if "memcpy(" in code else []), *(["math.h"] if maths else [])]
+        includes = [
+            "stddef.h",
+            "stdint.h",
+            *(["string.h"] if "memcpy(" in code else []),
+            *(["math.h"] if maths else []),
+        ]
         tables = "\n".join(c_table(name, key, table, precision) for key, table in self.tables().items())
         return "\n".join([
             self._comment(name, precision, maths), f"#ifndef {guard}", f"#define {guard}", "",

@@ -1,7 +1,7 @@
 """The parts that portable policies of kernel agents share, as C: embeddings, distances, weights, cells.
 
-The functions are those of `kernelrl.geometry.metrics`, `kernels` and `buckets`, in the same order of operations, so that
-equal states have equal distances on both sides. The exponential is that of `kernels.exp_negative`.
+The functions are those of `kernelrl.geometry.metrics`, `kernels` and `buckets`, in the same order of operations, so
+that equal states have equal distances on both sides. The exponential is that of `kernels.exp_negative`.
 """
 
 from __future__ import annotations
@@ -59,10 +59,33 @@ class Places:
             lines = [f"    for (j = 0; j < {d}; j++)", "        x[j] = state[j] * @scale[j];"]
         last = f"    x[{d}] = (REAL)step * {literal(self.step_scale)};" if self.step_scale > 0 else "    (void)step;"
         return (
-            f"{self.fold}{self.distance}static inline void @place(const REAL *state, int step, REAL *x)\n{{\n    int j;\n"
+            self.fold
+            + self.distance
+            + "static inline void @place(const REAL *state, int step, REAL *x)\n{\n    int j;\n"
             + "\n".join([*lines, last])
             + f"\n}}\n\nstatic inline REAL @square(const REAL *v, const REAL *x)\n{{\n{self._square()}}}\n"
         )
+
+    def gap_code(self) -> str:
+        """`@gap` is a lower bound of ρ² between a box and a place; nothing where distances are a user's function."""
+        if self.distance:
+            return ""
+        n, largest = self.size, "total = e > total ? e : total;"
+        step, result = ("total += e * e;", "total") if self.p <= 2.0 else (largest, "total * total")
+        return f"""\
+static inline REAL @gap(const REAL *box, const REAL *x)
+{{
+    REAL total = 0;
+    int j;
+    for (j = 0; j < {n}; j++) {{
+        REAL below = box[j] - x[j], above = x[j] - box[{n} + j], e = below > above ? below : above;
+        e = e > 0 ? e : 0;
+        {step}
+    }}
+    return {result};
+}}
+
+"""
 
     def _square(self) -> str:
         n = self.size

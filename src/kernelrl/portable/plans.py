@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.bonuses.interface import FULL, SIMPLIFIED, CodedBonus
-from kernelrl.geometry.buckets import WIDTH
+from kernelrl.geometry.buckets import FOLLOWING, HEAD, SIZE
 from kernelrl.geometry.kernels import CLASSES, Kernel
 from kernelrl.geometry.metrics import Custom, Folded, Lp
 from kernelrl.geometry.representatives import KNOWN, REACH, SCALE
@@ -19,9 +19,9 @@ from kernelrl.portable.forms import Form
 from kernelrl.portable.places import Places, Weights
 from kernelrl.portable.representatives import RepresentativeStates
 from kernelrl.portable.samples import AllSamples
-from kernelrl.portable.translate import Untranslatable, translated
+from kernelrl.portable.translate import TranslationError, translated
 from kernelrl.stores.merged import GOT, OF_WEIGHTS, TRIED, USUAL
-from kernelrl.stores.samples import ACTION, BLEND, FROM, STEP
+from kernelrl.stores.samples import BLEND
 
 __all__ = ["form_of_plan"]
 
@@ -34,16 +34,16 @@ def form_of_plan(planned: Planned, metric: Any, kernel: Kernel, map_code: str | 
     size = planned.store.states.shape[2] if exact else planned.store.reps.points.shape[1]
     places = places_of(planned.settings, metric, size, map_code)
     if exact:
-        return samples_of(planned, places, metric, kernel)
+        return samples_of(planned, places, kernel)
     return representatives_of(planned, places, kernel)
 
 
 def places_of(settings: Any, metric: Any, size: int, map_code: str | None) -> Places:
     """How states are embedded and compared."""
-    space = settings.space
     if isinstance(metric, Lp):
-        return Places(space.inverse_scale, settings.step_scale, space.p)
+        return Places(settings.space.inverse_scale, settings.step_scale, settings.space.p)
     if isinstance(metric, Folded):
+        space = settings.space
         scale = space.base.inverse_scale
         fold = function_of(metric.map, "@fold", len(scale), map_code, "void @fold(const REAL *state_, REAL *out_)")
         return Places(scale, settings.step_scale, space.base.p, fold=fold)
@@ -64,7 +64,7 @@ def function_of(function: Any, name: str, d: int, map_code: str | None, head: st
         return f"static inline {head.replace('_,', ',').replace('_)', ')')}\n{{\n{body}}}\n\n"
     try:
         return translated(function, name, d) + "\n"
-    except Untranslatable as error:
+    except TranslationError as error:
         raise ValueError(
             f"metric: its function cannot be written in C: {error}; write it with arithmetic, conditions, loops over "
             "range(…) and functions of math, or give map_code=, the C statements of its body"
@@ -81,17 +81,25 @@ def weights_of(kernel: Kernel) -> Weights:
     return Weights(kernel.name, float(getattr(kernel, "power", 2.0)))
 
 
-def samples_of(planned: Planned, places: Places, metric: Any, kernel: Kernel) -> AllSamples:
+def samples_of(planned: Planned, places: Places, kernel: Kernel) -> AllSamples:
     """The form of a plan on all samples."""
-    plan, settings, store = planned.plan, planned.settings, planned.store
-    n, slot = plan.slot.size, plan.slot
-    G = plan.G[:, slot // WIDTH, slot % WIDTH]
-    steps = store.labels[STEP, :n]
-    pool = np.zeros(n, np.int64) if settings.stationary else steps.copy()
-    pools = (0,) if settings.stationary else tuple(range(settings.horizon))
+    plan, settings, S = planned.plan, planned.settings, planned.plan.S
+    order, lists = [], [0]
+    for which in range(S.ends.shape[1]):
+        for cell in range(S.ends.shape[2] - 1):
+            chunk = int(S.ends[HEAD, which, cell])
+            while chunk >= 0:
+                order.append(chunk)
+                chunk = int(S.chain[FOLLOWING, chunk])
+        lists.append(len(order))
+    sizes = S.chain[SIZE, order]
+    which_chunk = np.repeat(np.array(order, np.int64), sizes)
+    ends = np.cumsum([0, *sizes])
+    place = np.arange(len(which_chunk)) - np.repeat(ends[:-1], sizes)
     return AllSamples(
-        places, weights_of(kernel), settings.beta, settings.inverse_sigma2, settings.reach, bool(metric.bounded),
-        store.states[FROM, :n].copy(), G, pool, store.labels[ACTION, :n].copy(), settings.actions, pools,
+        places, weights_of(kernel), settings.beta, settings.inverse_sigma2, settings.reach,
+        S.box[:, order].transpose(1, 0, 2).copy(), ends, np.array(lists), S.points[which_chunk, :, place],
+        plan.G[:, which_chunk, place], settings.actions, bool(settings.stationary),
     )  # fmt: skip
 
 

@@ -4,8 +4,8 @@
     blend     the best of Σ_u λ_u·Q_h(u, ·) over the representatives within BLEND·m, λ = (1 - ρ/(BLEND·m))²/Σ
     otherwise the action of the nearest one, or of an estimate from all (`kernelrl.portable.elsewhere`)
 
-Representatives are found through a grid of cells on two axes: those of cell c are order[start[c]] … order[start[c+1]-1].
-They are visited in the same order as in the library, so that sums are the same.
+Representatives are found through a grid of cells on two axes: those of cell c are order[start[c]] to
+order[start[c+1]-1]. They are visited in the same order as in the library, so that sums are the same.
 """
 
 from __future__ import annotations

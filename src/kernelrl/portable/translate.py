@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Untranslatable", "translated"]
+__all__ = ["TranslationError", "translated"]
 
 BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
@@ -25,7 +25,7 @@ FUNCTIONS = {
 OF_NUMPY = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "abs": "fabs", "absolute": "fabs"}
 
 
-class Untranslatable(ValueError):
+class TranslationError(ValueError):
     """A function that cannot be written in C; the message says which part."""
 
 
@@ -35,9 +35,9 @@ def translated(function: Callable[..., Any], name: str, size: int) -> str:
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(plain))).body
     except (OSError, TypeError, SyntaxError, ValueError) as error:
-        raise Untranslatable(f"the source of {plain.__name__} cannot be read ({error})") from error
+        raise TranslationError(f"the source of {plain.__name__} cannot be read ({error})") from error
     if not isinstance(tree, ast.FunctionDef) or len(tree.args.args) != 2:
-        raise Untranslatable(f"{plain.__name__} is not a function of two arguments")
+        raise TranslationError(f"{plain.__name__} is not a function of two arguments")
     return Translator(plain, [argument.arg for argument in tree.args.args], size).function(tree, name)
 
 
@@ -61,9 +61,9 @@ class Translator:
         declared += "".join(f"    int {variable}_;\n" for variable in sorted(self.counters))
         return head + declared + "".join(f"    {line}\n" for line in lines) + "}\n"
 
-    def refuse(self, node: ast.AST) -> Untranslatable:
+    def refuse(self, node: ast.AST) -> TranslationError:
         """The error for a part that is not translated."""
-        return Untranslatable(f"line {getattr(node, 'lineno', 0)} of {self.title}, `{ast.unparse(node)}`")
+        return TranslationError(f"line {getattr(node, 'lineno', 0)} of {self.title}, `{ast.unparse(node)}`")
 
     def block(self, body: list[ast.stmt]) -> list[str]:
         """The lines of several statements."""
@@ -149,7 +149,7 @@ class Translator:
         """A side of a comparison: a truth or a number."""
         try:
             return f"({self.truth(node)})"
-        except Untranslatable:
+        except TranslationError:
             return self.real(node)
 
     def real(self, node: ast.expr) -> str:
@@ -175,6 +175,8 @@ class Translator:
                 return self.operation(node, self.real(left), op, self.real(right))
             case ast.IfExp(test=test, body=body, orelse=other):
                 return f"(({self.truth(test)}) ? {self.real(body)} : {self.real(other)})"
+            case ast.Attribute(attr="size") | ast.Call(func=ast.Name(id="len")):
+                return f"(REAL){self.whole(node)}"
             case ast.Call(keywords=[]):
                 return self.call(node)
         raise self.refuse(node)
