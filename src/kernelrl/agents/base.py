@@ -27,6 +27,7 @@ from kernelrl.agents.advice import Evaluated
 from kernelrl.agents.checks import as_environment, flag, whole_number
 from kernelrl.agents.classes import register
 from kernelrl.agents.evaluation import Evaluation, evaluate
+from kernelrl.agents.explaining import Explanation, explain
 from kernelrl.agents.exporting import Exported, export, table_of_states
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
@@ -67,6 +68,8 @@ class Agent:
         deployed_actions    its actions themselves, with deployed_among for its actions under masks
         policy_rule         the same for `policy`, that is, for compiled code
         policy_form         the same for `export`, that is, as tables
+        deployed_worth      its values in the environment's units, for `explain`, and explained_bonuses, evidence_at,
+                            explained_notes, tried, plays_at_random
         before_episodes     changes of the model between episodes
         check_episodes      rejects more episodes than the algorithm is made for
         needs_step          whether rows of a table need their step;  check_rows rejects tables
@@ -182,6 +185,39 @@ class Agent:
             raise ValueError(
                 f"export: this {type(self).__name__} has no data that count yet; call fit(env, …) or learn_from first"
             )
+
+    def explained_bonuses(self, state: Floats, step: int) -> Floats | None:
+        """(A,) the part of Q_h that is a bonus, in the environment's units; None where there is none."""
+        if not hasattr(self, "bonuses"):
+            return None
+        bonuses: Floats = self.bonuses(state.reshape(1, *self.spaces.shape), step)[0]
+        return bonuses
+
+    def deployed_worth(self, state: Floats, step: int) -> Floats | None:
+        """(A,) the values that the policy to deploy maximises, in the environment's units; None if it has none."""
+        mro = type(self).__mro__
+        if next(
+            cls for cls in mro if cls.__dict__.keys() & {"deployed_actions", "deployed_q"}
+        ) is not Agent and not any("deployed_q" in cls.__dict__ for cls in mro[: mro.index(Agent)]):
+            return None
+        worth: Floats = self.in_own_units(self.deployed_q(state[None], step)[0], step)
+        return worth
+
+    def evidence_at(self, state: Floats, step: int, most: int) -> dict[str, Any] | None:
+        """What the values at a state rest on, at most so many entries, as JSON (docs/explain.md); None: not known."""
+        return None
+
+    def explained_notes(self) -> list[str]:
+        """What else a reader of an explanation should know."""
+        return []
+
+    def tried(self, state: Floats, step: int, counts: Floats) -> npt.NDArray[np.bool_]:
+        """(A,) whether each action was tried at or near a state, given its `counts` there."""
+        return np.asarray(counts > 0.0)
+
+    def plays_at_random(self) -> bool:
+        """Whether the learning policy does not use its values yet."""
+        return False
 
     def before_episodes(self, count: int) -> int:
         """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
@@ -492,6 +528,14 @@ class Agent:
             )
         made: Policy = new_policy(self.policy_rule(), self.spaces)
         return made
+
+    def explain(self, state: npt.ArrayLike, step: int, *, nearest: int = 8) -> Explanation:
+        """Why the agent plays what it plays in `state` at `step`: for each action the estimate, the bonus, the count.
+
+        `nearest` is how many of the nearest samples or representatives are listed. `print` the result, or take its
+        `as_dict()` or, for states of one or two dimensions, its `figure()` (docs/explain.md).
+        """
+        return explain(self, state, step, nearest)
 
     def export(
         self, path: str | os.PathLike[str], *, name: str = "kernelrl", precision: str = "double",

@@ -28,6 +28,7 @@ from kernelrl.agents.checks import (
 )
 from kernelrl.agents.dependence import NOT
 from kernelrl.agents.deploying import deployed_plan, displaces
+from kernelrl.agents.evidence import blended_bonuses, evidence_of
 from kernelrl.agents.guarantees import (
     TheoryProblem,
     check_bonus,
@@ -539,6 +540,36 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """A copy of the plan to deploy."""
         planned = storage.copied(model_of(self._deployed_plan()))
         return DeployedPlan(planned, np.zeros(self.spaces.dimensions + 1))
+
+    def explained_bonuses(self, state: Floats, step: int) -> Floats | None:
+        """(A,) the bonuses, blended as values are."""
+        blended = blended_bonuses(self.model, self.smoothing(state.size).metric, state, step)
+        return super().explained_bonuses(state, step) if blended is None else blended * self.rewards.width
+
+    def evidence_at(self, state: Floats, step: int, most: int) -> dict[str, Any] | None:
+        """The nearest representatives or samples."""
+        metric, kernel = self.smoothing(state.size).metric, resolve_kernel(self.kernel)
+        found: dict[str, Any] = evidence_of(self.model, metric, kernel, state, step, most)
+        return found
+
+    def explained_notes(self) -> list[str]:
+        """How values between targets come about."""
+        found = []
+        if self.model.settings.interpolate:
+            found.append(
+                "q is the lowest cone of the targets around; estimate is what is left of it beside the bonus here"
+            )
+        if isinstance(self.bandwidth, Bandwidths):
+            found.append("q is the smallest of several bandwidths; count and bonus are those of the smallest bonus")
+        return found
+
+    def tried(self, state: Floats, step: int, counts: Floats) -> npt.NDArray[np.bool_]:
+        """(A,) whether samples of each action count here, more than a thousandth of one."""
+        return np.asarray(counts - self.regularization > 1e-3)
+
+    def plays_at_random(self) -> bool:
+        """Whether settings have not been chosen yet."""
+        return not self.model.settings.ready
 
     def policy_form(self, map_code: str | None = None) -> Form:
         """The tables of the plan to deploy."""

@@ -305,6 +305,26 @@ class PartitionAgent(Baseline, abstract=True):
         """A copy of the balls."""
         return super().policy_rule() if self.spaces.net is None else JointBalls(storage.copied(self.model))
 
+    def evidence_at(self, state: Floats, step: int, most: int) -> dict[str, Any] | None:
+        """The balls that contain the state; of each action, or of the joint box."""
+        spaces, boxes = self.spaces, []
+        for a in range(1 if spaces.net is not None else spaces.actions):
+            found = self.partition(step) if spaces.net is not None else self.partition(step, a + spaces.first_action)
+            d = state.size
+            inside = (found.low[:, :d] <= state) & ((state < found.high[:, :d]) | (found.high[:, :d] >= spaces.high))
+            for i in np.flatnonzero(inside.all(axis=1)):
+                box = {"low": found.low[i].tolist(), "high": found.high[i].tolist()}
+                action = None if spaces.net is not None else a + spaces.first_action
+                data = {"visits": float(found.visits[i]), "q": float(found.q_values[i])}
+                boxes.append({"action": action, **box, **data})
+        widths = [f"{b['high'][0] - b['low'][0]:.4g}" for b in boxes]
+        text = f"{len(boxes)} balls contain the state, of widths {', '.join(widths[:8])} along the first axis"
+        return {"kind": "cells", "number": int(self.model.used[0]), "text": text, "boxes": boxes}
+
+    def explained_notes(self) -> list[str]:
+        """What the bonus is here."""
+        return [f"{type(self).__name__} keeps Q of balls; the bonus shown is that of the ball's visits"]
+
     def policy_form(self, map_code: str | None = None) -> Form:
         """The trees of balls."""
         model, settings = self.model, self.model.settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.base import Agent, Floats
@@ -71,6 +72,19 @@ class GridAgent(Baseline, abstract=True):
     def __init__(self, bins: Any, *shared: Any) -> None:
         super().__init__(*shared)
         self.bins = check_bins(bins)
+
+    def evidence_at(self, state: Floats, step: int, most: int) -> dict[str, Any] | None:
+        """The cell of the state."""
+        grid: Any = self.model.settings.grid
+        place = np.clip(((state - grid.low) * grid.inverse).astype(np.int64), 0, grid.bins - 1)
+        width = np.where(grid.inverse > 0.0, 1.0 / np.where(grid.inverse > 0.0, grid.inverse, 1.0), 0.0)
+        low = grid.low + place * width
+        if self.spaces.discrete:
+            text = f"state {low[0]:.0f}, one of {grid.cells:,}"
+        else:
+            text = f"cell from {np.round(low, 6)} to {np.round(low + width, 6)}, one of {grid.cells:,}"
+        boxes = [{"low": low.tolist(), "high": (low + width).tolist()}]
+        return {"kind": "cells", "number": grid.cells, "text": text, "boxes": boxes}
 
     def _grid(self, spaces: Spaces) -> Grid:
         if spaces.discrete and self.bins is not None:

@@ -173,6 +173,12 @@ class OptQL(GridAgent):
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
         return float(width_of_optql(horizon, cells, actions, self.total_episodes, self.delta))
 
+    def explained_notes(self) -> list[str]:
+        """What the bonus is here."""
+        if self.bonus_place == "after":
+            return []
+        return ["the bonus is part of what Q is moved towards; the one shown is that of the next visit's target"]
+
     def policy_form(self, map_code: str | None = None) -> Form:
         """The best action of each cell."""
         self.require_data(int(self.model.N.sum()))

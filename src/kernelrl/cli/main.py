@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from kernelrl.cli.explain import explain
 from kernelrl.cli.export import export
 from kernelrl.cli.learn import learn
 from kernelrl.cli.list import list_all
@@ -32,6 +33,7 @@ app.command()(run)
 app.command()(report)
 app.command()(learn)
 app.command()(export)
+app.command()(explain)
 app.command("list")(list_all)
 app.command()(solve)
 app.command()(theory)
