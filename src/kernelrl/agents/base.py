@@ -8,6 +8,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
     logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy;  exporting: writes it as C or JSON
+    explaining    why an action is played;  evidence: the data of kernel agents behind it
     saving, restoring            agents in files;  classes: their classes by name
 """
 
