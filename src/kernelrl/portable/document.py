@@ -112,7 +112,10 @@ class PolicyFile:
             "No memory is allocated, nothing is written but the result: it may be called from anywhere.", uses,
         ]  # fmt: skip
         if precision == "double":
-            lines += ["Sums are in the order of the library; GCC keeps it with -ffp-contract=off or -std=c99."]
+            lines += [
+                "Sums may differ from the library's in their last digits: of actions that are equally good",
+                "to 15 digits another one may be taken.",
+            ]
         else:
             lines += ["In single precision actions may differ from the library's where two are almost equally good."]
         text = "\n".join(f" * {line}".rstrip().replace("*/", "* /") for line in lines)

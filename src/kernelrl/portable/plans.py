@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelrl.bonuses.interface import FULL, SIMPLIFIED, CodedBonus
-from kernelrl.geometry.buckets import FOLLOWING, HEAD, SIZE
+from kernelrl.geometry.buckets import AXIS, CELLS, FOLLOWING, HEAD, ORIGIN, PER_WIDTH, SIZE, new_grid
 from kernelrl.geometry.kernels import CLASSES, Kernel
 from kernelrl.geometry.metrics import Custom, Folded, Lp
 from kernelrl.geometry.representatives import KNOWN, REACH, SCALE
@@ -26,6 +27,7 @@ from kernelrl.stores.samples import BLEND
 __all__ = ["form_of_plan"]
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def form_of_plan(planned: Planned, metric: Any, kernel: Kernel, map_code: str | None) -> Form:
@@ -35,7 +37,7 @@ def form_of_plan(planned: Planned, metric: Any, kernel: Kernel, map_code: str | 
     places = places_of(planned.settings, metric, size, map_code)
     if exact:
         return samples_of(planned, places, kernel)
-    return representatives_of(planned, places, kernel)
+    return representatives_of(planned, places, kernel, bool(metric.bounded))
 
 
 def places_of(settings: Any, metric: Any, size: int, map_code: str | None) -> Places:
@@ -103,22 +105,32 @@ def samples_of(planned: Planned, places: Places, kernel: Kernel) -> AllSamples:
     )  # fmt: skip
 
 
-def representatives_of(planned: Planned, places: Places, kernel: Kernel) -> RepresentativeStates:
+def representatives_of(planned: Planned, places: Places, kernel: Kernel, bounded: bool) -> RepresentativeStates:
     """The form of a plan on representative states."""
     plan, settings, reps = planned.plan, planned.settings, planned.store.reps
     U, A = int(reps.number[KNOWN]), settings.actions
-    order, start = [], [0]
-    for first in reps.head:
-        v = int(first)
-        while v >= 0:
-            order.append(v)
-            v = int(reps.following[v])
-        start.append(len(order))
+    points = reps.points[:U, :, 0].copy()
+    grid, start, order = cells_of(points, reps.merge, bounded)
     elsewhere = None if settings.own_steps else estimates_of(planned, kernel, U, A)
     return RepresentativeStates(
-        places, reps.points[:U, :, 0].copy(), reps.merge, reps.grid.copy(), np.array(start), np.array(order),
-        plan.Q[:, :U, :A].copy(), settings.reading == BLEND, elsewhere,
+        places, points, reps.merge, grid, start, order, plan.Q[:, :U, :A].copy(), settings.reading == BLEND, elsewhere,
     )  # fmt: skip
+
+
+def cells_of(points: Floats, width: float, bounded: bool) -> tuple[Floats, Integers, Integers]:
+    """(grid, start, order): cells at least so wide, no more than points, on the two axes on which these differ most."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    cell = max(width, float((high - low).max()) / len(points), 1e-300) if bounded else math.inf
+    grid = new_grid(low, high, cell)
+    while grid[CELLS].prod() > len(points):
+        cell *= 1.25
+        grid = new_grid(low, high, cell)
+    at = [(points[:, int(grid[AXIS, i])] - grid[ORIGIN, i]) * grid[PER_WIDTH, i] for i in range(2)]
+    one, two = (np.clip(at[i], 0.0, grid[CELLS, i] - 1.0).astype(np.int64) for i in range(2))
+    key = one * int(grid[CELLS, 1]) + two
+    order = np.argsort(key, kind="stable")
+    start = np.searchsorted(key[order], np.arange(int(grid[CELLS].prod()) + 1))
+    return grid, start, order
 
 
 def estimates_of(planned: Planned, kernel: Kernel, U: int, A: int) -> Estimates:

@@ -5,12 +5,12 @@
     otherwise the action of the nearest one, or of an estimate from all (`kernelrl.portable.elsewhere`)
 
 Representatives are found through a grid of cells on two axes: those of cell c are order[start[c]] to
-order[start[c+1]-1]. They are visited in the same order as in the library, so that sums are the same.
+order[start[c+1]-1]. A state outside the grid belongs to its outermost cells. The library goes through them in another
+order, so sums may differ in their last digits.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.geometry.buckets import AXIS, CELLS
-from kernelrl.geometry.representatives import BLEND, FEW_CELLS, ORDERLY
+from kernelrl.geometry.representatives import BLEND, WIDER
 from kernelrl.portable.elsewhere import Estimates
 from kernelrl.portable.forms import Form, Table, smallest_type
 from kernelrl.portable.places import Places, cell_code, grid_numbers
@@ -112,7 +112,7 @@ static inline int32_t @find(const REAL *x)
     REAL best = {literal(self.merge * self.merge)};
     int32_t found = -1;
     int i, j;
-{self._cells(self.merge)}\
+{self._cells(self.merge * WIDER)}\
     for (i = left; i <= right; i++)
         for (j = bottom; j <= top; j++) {{
             size_t k, cell = (size_t)i * {across}u + (size_t)j;
@@ -152,25 +152,19 @@ static inline int32_t @nearest(const REAL *x)
     def _blend_code(self) -> str:
         """C: one pass over the representatives around a state, which sums shares, or adds values times shares."""
         n, (_, U, A), radius = self.places.size, self.Q.shape, BLEND * self.merge
-        across, cells = int(self.grid[CELLS, 1]), int(self.grid[CELLS].prod())
-        bound = radius * radius
+        across, bound = int(self.grid[CELLS, 1]), radius * radius
         return f"""\
 /* total = 0: returns the sum of shares around x; else adds values, times shares divided by total, to q. */
 static inline REAL @blend(const REAL *x, int row, REAL total, REAL *q)
 {{
     REAL sum = 0;
-    int i, j, a, all, number;
-{self._cells(math.sqrt(bound) * (1.0 + 1e-12))}\
-    number = (right - left + 1) * (top - bottom + 1);
-    all = number > {max(FEW_CELLS, U)} || {ORDERLY} * number > {cells};
-    if (all)
-        left = right = bottom = top = 0;
+    int i, j, a;
+{self._cells(radius * WIDER)}\
     for (i = left; i <= right; i++)
         for (j = bottom; j <= top; j++) {{
-            size_t cell = (size_t)i * {across}u + (size_t)j;
-            size_t k = all ? 0 : @start[cell], end = all ? {U}u : @start[cell + 1];
-            for (; k < end; k++) {{
-                size_t v = all ? k : (size_t)@order[k];
+            size_t k, cell = (size_t)i * {across}u + (size_t)j;
+            for (k = @start[cell]; k < @start[cell + 1]; k++) {{
+                size_t v = @order[k];
                 REAL share, square = @square(@points + v * {n}u, x);
                 if (!(square < {literal(bound)}))
                     continue;
