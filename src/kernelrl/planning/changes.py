@@ -247,9 +247,9 @@ def pass_changes(plan, settings, store, h, W, kept):
     least = settings.tolerance / (4.0 * settings.horizon) if kept else 0.0
     n, changed, amount = 0, changes.changed, changes.amount
     for y in range(store.reps.number[KNOWN]):
-        amount[n] = V[y] - passed[y]
-        changed[n] = y
-        n += abs(amount[n]) > least  # without a branch, which would be hard to predict
+        change = V[y] - passed[y]
+        amount[n], changed[n] = change, y
+        n += abs(change) > least  # without a branch, which would be hard to predict
     for k in range(n):
         y = changed[k]
         passed[y] += amount[k]
