@@ -243,7 +243,7 @@ def begin_step(plan, settings, store, h, kept):
 def pass_changes(plan, settings, store, h, W, kept):
     """Pass on to `W`, W_h flat, the values V_{h+1} that have changed."""
     changes, p, columns = plan.changes, pool(settings, h), plan.W.shape[2]
-    V, passed, stale, used = plan.V[h + 1], changes.passed[h + 1], changes.stale[NOW], words_used(plan.groups)
+    V, passed = plan.V[h + 1], changes.passed[h + 1]
     least = settings.tolerance / (4.0 * settings.horizon) if kept else 0.0
     n, changed, amount = 0, changes.changed, changes.amount
     for y in range(store.reps.number[KNOWN]):
@@ -251,10 +251,22 @@ def pass_changes(plan, settings, store, h, W, kept):
         amount[n], changed[n] = change, y
         n += abs(change) > least  # without a branch, which would be hard to predict
     for k in range(n):
-        y = changed[k]
-        passed[y] += amount[k]
-        for i in range(used):
-            stale[i] |= changes.leads[p, y, i]
+        passed[changed[k]] += amount[k]
         if relates(settings):
-            mark_origins(store.transitions, p, y, columns, changes.touched[h])
+            mark_origins(store.transitions, p, changed[k], columns, changes.touched[h])
+    mark_readers(plan, p, changed[:n])
     pass_changes_back(store.transitions, p, changed[:n], amount[:n], W)
+
+
+@inner
+def mark_readers(plan, p, changed):
+    """Mark the groups that depend on V(y) of a y in `changed` (n,) as stale now: four words at a time, in registers."""
+    leads, stale = plan.changes.leads[p], plan.changes.stale[NOW]
+    for i in range(0, words_used(plan.groups), 4):
+        a, b, c, d = stale[i], stale[i + 1], stale[i + 2], stale[i + 3]
+        for y in changed:
+            a |= leads[y, i]
+            b |= leads[y, i + 1]
+            c |= leads[y, i + 2]
+            d |= leads[y, i + 3]
+        stale[i], stale[i + 1], stale[i + 2], stale[i + 3] = a, b, c, d
