@@ -5,7 +5,7 @@
 With several bandwidths each has its own sums, T[e] with e = u·M + j (see `representatives`), and groups of its own.
 Nearby representatives have nearly the same neighbours. So up to MEMBERS of them form a group with one list of
 neighbours, the union of theirs, and a weight for each member (zero where v is not its neighbour): a row W[v] is read
-once for all members.
+once for all members. The list is continued to a multiple of TURNS by entries with weights of zero.
 
 A list may be cut (`limits`): left out are neighbours v with
 
@@ -31,11 +31,12 @@ import numpy as np
 from kernelrl.geometry.buckets import lengthen
 from kernelrl.geometry.representatives import LIVE, list_of
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.rows import COLUMNS, MEMBERS, add_rows_to_all
+from kernelrl.jit.group_rows import MEMBERS, TURNS, add_rows_to_all, best_rows_of_all
+from kernelrl.jit.rows import COLUMNS
 
 __all__ = [
     "COVERED", "GROUP", "MEMBERS", "MORE", "NUMBER", "TIMES", "WORDS", "Groups", "group_room", "grow_groups",
-    "list_marked", "new_groups", "renew_groups", "set_bit", "smooth", "words_used",
+    "list_marked", "new_groups", "renew_groups", "set_bit", "smooth", "smooth_to_values", "words_used",
 ]  # fmt: skip
 
 NUMBER, COVERED, TOGETHER = range(3)  # of `number`
@@ -74,7 +75,7 @@ def entries_needed(near, number, coming, each):
     """How many entries the groups may need when `coming` representatives, with `each` lists, join `number` others."""
     if near.amount.shape[1] > 1:
         return 0
-    return near.used[LIVE] + 2 * each * coming * (number + coming)
+    return near.used[LIVE] + 2 * each * coming * (number + coming) + TURNS * each * (number + coming)
 
 
 @inner
@@ -175,6 +176,17 @@ def add_list(groups, near, e, k, first, end, limits, beta, share):
 
 
 @inner
+def whole_turns(groups, first, end):
+    """Continue a group's list, `first` … `end`-1, to a multiple of TURNS with weights of 0; return the new end."""
+    while (end - first) % TURNS != 0:
+        groups.index[end] = groups.index[first]
+        for k in range(MEMBERS):
+            groups.weight[end, k] = 0.0
+        end += 1
+    return end
+
+
+@inner
 def renew_groups(groups, near, U, each, limits, beta, share):
     """Group the lists of the first `U` representatives again, `each` for one; with a `share` of 0 nothing is left out.
 
@@ -194,6 +206,7 @@ def renew_groups(groups, near, U, each, limits, beta, share):
                     if not local:
                         end = add_list(groups, near, other, k, first, end, limits, beta, share)
                     other = closest_free(near, e, group, each)
+            end = whole_turns(groups, first, end)
             g += 1
             groups.start[g] = end
     groups.number[NUMBER], groups.number[COVERED], groups.number[TOGETHER] = g, lists, 0
@@ -257,3 +270,10 @@ def smooth(groups, which, W, T):
     for g in which:
         for first in range(0, W.shape[1], COLUMNS):
             add_rows_to_all(weight, index, start[g], start[g + 1], W, first, member, g, T)
+
+
+@inner
+def smooth_to_values(groups, which, W, scaling, actions, inverse, Q, V):
+    """Q and V of the members of the groups `which` (n,) in one go, without T; see `best_rows_of_all`."""
+    member = groups.member
+    best_rows_of_all(groups.weight, groups.index, groups.start, W, member, which, scaling, actions, inverse, Q, V)

@@ -1,6 +1,6 @@
 """Adding multiples of a list to scattered entries, four at a time: how values are passed back along transitions.
 
-    out[place[i]] += amount[i]·factor,   start ≤ i < start + count rounded up to a multiple of AT_ONCE      (add_multiple)
+    out[place[i]] += amount[i]·factor,   start ≤ i < start + count rounded up to a multiple of AT_ONCE   (add_multiple)
 
 The number of loads and stores is the limit. LLVM cannot know that `out` and the lists do not overlap, so it would load
 each place and each amount alone; here one load brings four amounts, and two bring four places. With the JIT disabled
