@@ -41,7 +41,7 @@ __all__ = [
 
 NUMBER, COVERED, TOGETHER = range(3)  # of `number`
 GROUP, ENTRY = range(2)  # of `place`
-TIMES, MORE = 4.0, 100.0
+TIMES, MORE = 2.0, 30.0
 FACTORS = (64.0, 16.0, 4.0)  # and 1
 WORDS = 16
 BITS = 64 * WORDS
