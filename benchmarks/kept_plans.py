@@ -92,7 +92,7 @@ def main():
                 "from": float(low), "to": float(high),
             })  # fmt: skip
             print(rows[-1], flush=True)
-    title = f"Kernel-UCBVI against {given.before}: {given.episodes:,} episodes of TwinRooms, mean of {given.seeds} seeds"
+    title = f"Kernel-UCBVI against {given.before}: {given.episodes:,} episodes of TwinRooms, {given.seeds} seeds"
     report("kept_plans", title, rows)
 
 
