@@ -25,6 +25,7 @@ from kernelrl.geometry.representatives import (
     reweigh,
 )
 from kernelrl.jit.compile import compiled
+from kernelrl.jit.group_rows import best_rows_of_all
 from kernelrl.jit.rows import add_own_rows, add_rows, padded
 from kernelrl.stores import transitions as transitions_module
 from kernelrl.stores.transitions import grow_transitions, new_transitions
@@ -43,6 +44,7 @@ group_room = callable_from_python(groups_module.group_room)
 renew_groups = callable_from_python(groups_module.renew_groups)
 list_marked = callable_from_python(groups_module.list_marked)
 smooth = callable_from_python(groups_module.smooth)
+smooth_to_values = callable_from_python(groups_module.smooth_to_values)
 
 METRICS = ("euclidean", "manhattan", "chebyshev")
 ORDERS = {"euclidean": 2, "manhattan": 1, "chebyshev": np.inf}
@@ -234,6 +236,27 @@ def test_groups(case, columns):
     if case == "many":
         assert number < 0.4 * U and lengths[0] * MEMBERS < 2 * near.span[1].sum()
         assert lengths[2] < lengths[1] < lengths[0]
+
+
+@pytest.mark.parametrize("actions", [1, 3, 4, 6, 8])
+def test_values_in_one_go(actions):
+    """Smoothing, bonus and maximum at once: as the plain version says, and only for the groups that were asked for."""
+    rng, columns = np.random.default_rng(actions), -(-actions // 4) * 4
+    reps, _ = fill(make_settings("gaussian", "euclidean", 2), rng.random((90, 2)), 0.05)
+    U, near, capacity = int(reps.number[0]), reps.weights, reps.points.shape[0]
+    groups = grow_groups(new_groups(capacity, 1, 1, actions), capacity, near, U, 1, 1)
+    renew_groups(groups, near, U, 1, np.zeros((1, capacity, columns)), BETA, 0.0)
+    W, inverse = rng.random((capacity, columns)), rng.random((2, capacity, columns))
+    which, scaling = np.arange(0, groups.number[0], 2, dtype=np.uint32), (0.3, 0.2, 1.5)
+    found, expected = [(np.full((capacity, columns), 7.0), np.full(capacity, 7.0)) for _ in range(2)]
+    smooth_to_values(groups, which, W, scaling, actions, inverse, *found)
+    parts = (groups.weight, groups.index, groups.start, W, groups.member)
+    best_rows_of_all(*parts, which, scaling, actions, inverse, *expected)
+    for one, other in zip(found, expected, strict=True):
+        assert_allclose(one, other, rtol=1e-12)
+    planned = groups.member[which]
+    planned = planned[planned >= 0]
+    assert (found[1][planned] <= 1.5).all() and (np.delete(found[1], planned) == 7.0).all()
 
 
 def test_groups_that_share_a_bit():

@@ -7,6 +7,7 @@ that `needs_moments`, of Σwρ and Σw² (0 where they are not kept):
     lower_value  B'_h: what is subtracted for a lower bound; B_h unless said otherwise
     own_value    B_h of the j-th of several bandwidths, and own_lower_value B'_h; the same for all unless said otherwise
     add_values   r̂ + P̂V + B_h at many pairs at once
+    is_simplified  whether B_h = by_root/√C + by_count/C, with `factors` (by_root, by_count) of step h
     count        a sample has come
 
 What `count` changes are arrays that are declared (`Annotated[np.ndarray, Field(…)]`) and 0 before any data. They are
@@ -31,7 +32,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from kernelrl.jit.compile import generic, in_both, inner, name_of
+from kernelrl.jit.compile import generic, in_both, name_of
 from kernelrl.jit.fields import Field, Rows, checks, declared, require
 from kernelrl.jit.rows import scale_rows
 
@@ -45,6 +46,8 @@ __all__ = [
     "before_data",
     "check_before_data",
     "count",
+    "factors",
+    "is_simplified",
     "lower_value",
     "new_coded",
     "own_lower_value",
@@ -78,6 +81,18 @@ def own_value(bonus: Any, j: int, h: int, C: float, D: float, W2: float) -> Any:
 def own_lower_value(bonus: Any, j: int, h: int, C: float, D: float, W2: float) -> Any:
     """B'_h of an estimate with the j-th of several bandwidths."""
     return lower_value(bonus, h, C, D, W2)
+
+
+@generic
+def is_simplified(bonus: Any) -> Any:
+    """Whether B_h = by_root/√C + by_count/C with the `factors` of the bonus."""
+    return False
+
+
+@generic
+def factors(bonus: Any, h: int) -> Any:
+    """The factors of 1/√C and of 1/C in B_h, if it is simplified."""
+    return 0.0, 0.0
 
 
 @generic
@@ -140,9 +155,13 @@ def new_coded(code, scale, problem, root=0.0, count=0.0, table=None):
     )  # fmt: skip
 
 
-@inner
-def factors(bonus, h):
-    """The factors of 1/√C and of 1/C in the simplified B_h."""
+@is_simplified.implement(CodedBonus)
+def coded_is_simplified(bonus):
+    return bonus.code == SIMPLIFIED
+
+
+@factors.implement(CodedBonus)
+def coded_factors(bonus, h):
     return bonus.scale * bonus.per_root, bonus.scale * bonus.per_count * np.float64(bonus.horizon - h)
 
 

@@ -5,15 +5,15 @@
 With several bandwidths each has its own sums, T[e] with e = u·M + j (see `representatives`), and groups of its own.
 Nearby representatives have nearly the same neighbours. So up to MEMBERS of them form a group with one list of
 neighbours, the union of theirs, and a weight for each member (zero where v is not its neighbour): a row W[v] is read
-once for all members.
+once for all members. The list is continued to a multiple of TURNS by entries with weights of zero.
 
 A list may be cut (`limits`): left out are neighbours v with
 
-    w(u, v)·n_most(v, a) ≤ f·share·C(u, a)/(length of the list)      for every action a and every pool of data
+    ratio(v) = max of w(u, v)·n_most(v, a)/(share·C(u, a))·(length of the list) ≤ f     over actions a and pools of data
 
-with the largest f of FACTORS for which all that is left out of T(u, a) is at most the fraction `share` of C(u, a), as
-long as no count n has passed n_most = TIMES·n + MORE, its limit. Weights fall quickly, so more than half of the
-neighbours are left out, and f is rarely 1.
+with the largest f of FACTORS for which these ratios add up to at most the length of the list. All that is left out of
+T(u, a) then is at most the fraction `share` of C(u, a), as long as no count n has passed n_most = TIMES·n + MORE, its
+limit. Weights fall quickly, so more than half of the neighbours are left out, and f is rarely 1.
 
 `reads` says which groups read the row W[v]: a bit for each group, or for several that follow each other if there are
 more than BITS.
@@ -31,16 +31,17 @@ import numpy as np
 from kernelrl.geometry.buckets import lengthen
 from kernelrl.geometry.representatives import LIVE, list_of
 from kernelrl.jit.compile import compiled, inner
-from kernelrl.jit.rows import COLUMNS, MEMBERS, add_rows_to_all
+from kernelrl.jit.group_rows import MEMBERS, TURNS, add_rows_to_all, best_rows_of_all
+from kernelrl.jit.rows import COLUMNS
 
 __all__ = [
     "COVERED", "GROUP", "MEMBERS", "MORE", "NUMBER", "TIMES", "WORDS", "Groups", "group_room", "grow_groups",
-    "list_marked", "new_groups", "renew_groups", "set_bit", "smooth", "words_used",
+    "list_marked", "new_groups", "renew_groups", "set_bit", "smooth", "smooth_to_values", "words_used",
 ]  # fmt: skip
 
 NUMBER, COVERED, TOGETHER = range(3)  # of `number`
 GROUP, ENTRY = range(2)  # of `place`
-TIMES, MORE = 4.0, 100.0
+TIMES, MORE = 2.0, 30.0
 FACTORS = (64.0, 16.0, 4.0)  # and 1
 WORDS = 16
 BITS = 64 * WORDS
@@ -56,7 +57,8 @@ class Groups(NamedTuple):
     weight: np.ndarray  # (entries, MEMBERS)
     place: np.ndarray  # (2, U·M) GROUP of a list e, or -1; scratch: ENTRY of v in the list being made, or -1
     reads: np.ndarray  # (U, WORDS) uint64
-    least: np.ndarray  # (2, pools, A) scratch
+    scale: np.ndarray  # (pools, A) scratch
+    ratio: np.ndarray  # (U·M,) scratch: of the entries of one list
 
 
 def new_groups(capacity, each, pools, actions):
@@ -65,7 +67,7 @@ def new_groups(capacity, each, pools, actions):
     return Groups(
         np.zeros(3, np.int64), np.full((lists, MEMBERS), -1, np.int64), np.zeros(lists + 1, np.int64),
         np.zeros(0, np.uint32), np.zeros((0, MEMBERS)), np.full((2, lists), -1, np.int64),
-        np.zeros((capacity, WORDS), np.uint64), np.zeros((2, pools, actions)),
+        np.zeros((capacity, WORDS), np.uint64), np.zeros((pools, actions)), np.zeros(lists),
     )  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def entries_needed(near, number, coming, each):
     """How many entries the groups may need when `coming` representatives, with `each` lists, join `number` others."""
     if near.amount.shape[1] > 1:
         return 0
-    return near.used[LIVE] + 2 * each * coming * (number + coming)
+    return near.used[LIVE] + 2 * each * coming * (number + coming) + TURNS * each * (number + coming)
 
 
 @inner
@@ -93,6 +95,7 @@ def grow_groups(groups, capacity, near, number, coming, each):
         weight=lengthen(groups.weight, entries, 0),
         place=lengthen(groups.place, lists, 1, -1),
         reads=lengthen(groups.reads, capacity, 0),
+        ratio=lengthen(groups.ratio, lists, 0),
     )
 
 
@@ -112,42 +115,36 @@ def closest_free(near, e, group, each):
 
 
 @inner
-def find_least(near, e, limits, beta, share, least):
-    """Write share·C(e, ·)/(length of the list) into `least` (pools, A); the counts are those behind `limits`."""
+def find_ratios(groups, near, e, limits, beta, share):
+    """Write the ratio of each entry of list `e` into `ratio`; the counts are those behind `limits`."""
+    scale, ratio = groups.scale, groups.ratio
     start, end = list_of(near, e)
-    for p in range(least.shape[0]):
-        for c in range(least.shape[1]):
-            least[p, c] = beta
-            for i in range(start, end):
-                least[p, c] += near.amount[i, 0] * (limits[p, near.index[i], c] - MORE) / TIMES
-            least[p, c] *= share / max(1, end - start)
+    scale[:] = beta
+    for i in range(start, end):
+        v, w = near.index[i], near.amount[i, 0]
+        for p in range(scale.shape[0]):
+            for c in range(scale.shape[1]):
+                scale[p, c] += w * (limits[p, v, c] - MORE) / TIMES
+    for p in range(scale.shape[0]):
+        for c in range(scale.shape[1]):
+            scale[p, c] = (end - start) / (share * scale[p, c])
+    for i in range(start, end):
+        v, largest = near.index[i], 0.0
+        for p in range(scale.shape[0]):
+            for c in range(scale.shape[1]):
+                largest = max(largest, limits[p, v, c] * scale[p, c])
+        ratio[i - start] = near.amount[i, 0] * largest
 
 
 @inner
-def matters(limits, least, factor, v, w):
-    """Whether `v`, with weight `w`, is not left out."""
-    for p in range(least.shape[0]):
-        for c in range(least.shape[1]):
-            if w * limits[p, v, c] > factor * least[p, c]:
-                return True
-    return False
-
-
-@inner
-def largest_factor(near, e, limits, least, total):
-    """The largest of FACTORS with which not too much is left out of list `e`; `total` (pools, A) is scratch."""
-    start, end = list_of(near, e)
+def largest_factor(ratio):
+    """The largest of FACTORS with which not too much is left out of a list with these ratios (n,)."""
     for factor in FACTORS:
-        fits = True
-        total[:] = 0.0
-        for i in range(start, end):
-            v, w = near.index[i], near.amount[i, 0]
-            if not matters(limits, least, factor, v, w):
-                for p in range(least.shape[0]):
-                    for c in range(least.shape[1]):
-                        total[p, c] += w * limits[p, v, c]
-                        fits = fits and total[p, c] <= least[p, c] * (end - start)
-        if fits:
+        total = 0.0
+        for r in ratio:
+            if r <= factor:
+                total += r
+        if total <= ratio.size:
             return factor
     return 1.0
 
@@ -155,14 +152,14 @@ def largest_factor(near, e, limits, least, total):
 @inner
 def add_list(groups, near, e, k, first, end, limits, beta, share):
     """Add the neighbours of `e`, member `k` of a group, to the group's list, `first` … `end`-1; return the new end."""
-    entry, factor, least = groups.place[ENTRY], 0.0, groups.least[0]
-    if share > 0.0:
-        find_least(near, e, limits, beta, share, least)
-        factor = largest_factor(near, e, limits, least, groups.least[1])
+    entry, factor, ratio = groups.place[ENTRY], 0.0, groups.ratio
     start, last = list_of(near, e)
+    if share > 0.0:
+        find_ratios(groups, near, e, limits, beta, share)
+        factor = largest_factor(ratio[: last - start])
     for j in range(start, last):
         v = near.index[j]
-        if share > 0.0 and not matters(limits, least, factor, v, near.amount[j, 0]):
+        if share > 0.0 and ratio[j - start] <= factor:
             continue
         if entry[v] < first:
             entry[v] = end
@@ -171,6 +168,17 @@ def add_list(groups, near, e, k, first, end, limits, beta, share):
                 groups.weight[end, i] = 0.0
             end += 1
         groups.weight[entry[v], k] = near.amount[j, 0]
+    return end
+
+
+@inner
+def whole_turns(groups, first, end):
+    """Continue a group's list, `first` … `end`-1, to a multiple of TURNS with weights of 0; return the new end."""
+    while (end - first) % TURNS != 0:
+        groups.index[end] = groups.index[first]
+        for k in range(MEMBERS):
+            groups.weight[end, k] = 0.0
+        end += 1
     return end
 
 
@@ -194,6 +202,7 @@ def renew_groups(groups, near, U, each, limits, beta, share):
                     if not local:
                         end = add_list(groups, near, other, k, first, end, limits, beta, share)
                     other = closest_free(near, e, group, each)
+            end = whole_turns(groups, first, end)
             g += 1
             groups.start[g] = end
     groups.number[NUMBER], groups.number[COVERED], groups.number[TOGETHER] = g, lists, 0
@@ -257,3 +266,10 @@ def smooth(groups, which, W, T):
     for g in which:
         for first in range(0, W.shape[1], COLUMNS):
             add_rows_to_all(weight, index, start[g], start[g + 1], W, first, member, g, T)
+
+
+@inner
+def smooth_to_values(groups, which, W, scaling, actions, inverse, Q, V):
+    """Q and V of the members of the groups `which` (n,) in one go, without T; see `best_rows_of_all`."""
+    member = groups.member
+    best_rows_of_all(groups.weight, groups.index, groups.start, W, member, which, scaling, actions, inverse, Q, V)

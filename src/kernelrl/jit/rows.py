@@ -2,13 +2,12 @@
 
     out[u, c:c+4] = Σ_j weights[j] · rows[index[j], c:c+4],   start ≤ j < start + count             (add_rows)
     out[u, c:c+4] = Σ_j weights[j, c:c+4] · rows[index[j], c:c+4], likewise                          (add_own_rows)
-    out[e, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for the k-th e of a group              (add_rows_to_all)
     out[u] = (rows[u] + a)·x[u] + b·y[u]                                                            (scale_rows)
 
 LLVM does not vectorise a gather of short rows by itself, so the loop is written in LLVM's vector instructions: vectors
 of four doubles, four independent sums (an addition takes four cycles and one can start every half cycle). In the
-second form each column has a weight of its own. The third reads a row once for MEMBERS sums. With the JIT
-disabled NumPy does the same.
+second form each column has a weight of its own. With the JIT disabled NumPy does the same. Sums for several at once are
+in `kernelrl.jit.group_rows`.
 """
 
 from llvmlite import ir
@@ -17,12 +16,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 __all__ = [
-    "COLUMNS", "MEMBERS", "SUMS_AT_ONCE", "add_own_rows", "add_rows", "add_rows_to_all", "padded", "scale_rows",
+    "COLUMNS", "SUMS_AT_ONCE", "add_own_rows", "add_product", "add_rows", "arrays_of", "four", "four_times", "load",
+    "new_sums", "padded", "scale_rows", "scaled", "store",
 ]  # fmt: skip
 
 COLUMNS = 4
 SUMS_AT_ONCE = 4
-MEMBERS = 4
 
 
 def padded(number):
@@ -52,10 +51,14 @@ def store(builder, value, data, offset):
     builder.store(value, at(builder, data, offset)).align = 8
 
 
+def four(number):
+    """A constant vector."""
+    return ir.Constant(vector_type(), [number] * COLUMNS)
+
+
 def new_sums(builder, number):
     """Zeros, in registers."""
-    zero = ir.Constant(vector_type(), [0.0] * COLUMNS)
-    return [cgutils.alloca_once_value(builder, zero) for _ in range(number)]
+    return [cgutils.alloca_once_value(builder, four(0.0)) for _ in range(number)]
 
 
 def four_times(builder, weight):
@@ -119,29 +122,12 @@ def _add_own_rows(typingctx, weights, index, start, count, rows, first, out, u):
     return types.void(weights, index, integer, integer, rows, integer, out, integer), row_loop(True)
 
 
-@intrinsic
-def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, members, g, out):
-    """One row at a time, into all sums."""
-
-    def codegen(context, builder, signature, arguments):
-        w, i, r, m, o = arrays_of(context, builder, signature, arguments)
-        _, _, start, end, _, first, _, g, _ = arguments
-        word, width = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)[1]
-        sums = new_sums(builder, MEMBERS)
-        with cgutils.for_range_slice(builder, start, end, word(1), word) as (j, _):
-            which = builder.zext(builder.load(builder.gep(i.data, [j])), word)
-            row = load(builder, r.data, builder.add(builder.mul(which, width), first))
-            for lane, total in enumerate(sums):
-                entry = builder.add(builder.mul(j, word(MEMBERS)), word(lane))
-                add_product(builder, total, row, four_times(builder, builder.load(builder.gep(w.data, [entry]))))
-        for lane, total in enumerate(sums):
-            member = builder.load(builder.gep(m.data, [builder.add(builder.mul(g, word(MEMBERS)), word(lane))]))
-            with builder.if_then(builder.icmp_signed(">=", member, word(0))):
-                store(builder, builder.load(total), o.data, builder.add(builder.mul(member, width), first))
-        return context.get_dummy_value()
-
-    integer = types.int64
-    return types.void(weights, index, integer, integer, rows, integer, members, integer, out), codegen
+def scaled(builder, total, inverse, place, layer, root, count):
+    """(total + count)·inverse[0] + root·inverse[1] for the four entries at `place` of layers of so many numbers."""
+    mean = builder.fadd(total, count)
+    mean = builder.fmul(mean, load(builder, inverse.data, place), flags=("contract",))
+    bonus = builder.fmul(root, load(builder, inverse.data, builder.add(layer, place)), flags=("contract",))
+    return builder.fadd(mean, bonus, flags=("contract",))
 
 
 @intrinsic
@@ -159,10 +145,8 @@ def _scale_rows(typingctx, T, inverse, rows, by_root, by_count, Q):
             row = builder.mul(which, width)
             with cgutils.for_range_slice(builder, word(0), width, word(COLUMNS), word) as (c, _):
                 place = builder.add(row, c)
-                total = builder.fadd(load(builder, t.data, place), count)
-                mean = builder.fmul(total, load(builder, i.data, place), flags=("contract",))
-                bonus = builder.fmul(root, load(builder, i.data, builder.add(layer, place)), flags=("contract",))
-                store(builder, builder.fadd(mean, bonus, flags=("contract",)), q.data, place)
+                T = load(builder, t.data, place)
+                store(builder, scaled(builder, T, i, place, layer, root, count), q.data, place)
         return context.get_dummy_value()
 
     double = types.float64
@@ -196,24 +180,6 @@ def add_own_rows(weights, index, start, count, rows, first, out, u):
 def _add_own_rows_compiled(weights, index, start, count, rows, first, out, u):
     return lambda weights, index, start, count, rows, first, out, u: _add_own_rows(
         weights, index, start, count, rows, first, out, u
-    )
-
-
-def add_rows_to_all(weights, index, start, end, rows, first, members, g, out):
-    """out[e, first:first+4] = Σ weights[j, k]·rows[index[j], first:first+4] over entries `start` … `end`-1.
-
-    This is for each of the lists e = members[g, k] that is not -1. All arrays are contiguous, `weights` (entries,
-    MEMBERS), and `out` is as wide as `rows`.
-    """
-    last, there = first + COLUMNS, members[g] >= 0
-    sums = weights[start:end].T @ rows[index[start:end], first:last]
-    out[members[g][there], first:last] = sums[there]
-
-
-@overload(add_rows_to_all, jit_options={"_nrt": False})
-def _add_rows_to_all_compiled(weights, index, start, end, rows, first, members, g, out):
-    return lambda weights, index, start, end, rows, first, members, g, out: _add_rows_to_all(
-        weights, index, start, end, rows, first, members, g, out
     )
 
 

@@ -3,13 +3,13 @@
 A plan is kept, and the next one begins from it (see `kernelrl.planning.smoothed` for W, T and Q). With a tolerance τ
 for the values of all steps together (`settings.tolerance`),
 
-    a value V_{h+1}(y) is passed on to W_h once it has moved by more than τ/(4·H) from what W_h contains
+    a value V_{h+1}(y) is passed on to W_h once it has moved by more than τ/(2·H) from what W_h contains
         (`passed`)
     the row Q_h(u, ·) is computed again if a W_h(v, ·) that it reads has changed, or C(u, ·) by more than the fraction
         min(1, C)·τ/(12·H²) (`counted`: C as it was when all rows of u were last computed)
-    neighbours are left out of T(u, a) that together have at most the fraction τ/(2·H²) of C(u, a) (`limits`)
+    neighbours are left out of T(u, a) that together have at most the fraction τ/(4·H²) of C(u, a) (`limits`)
 
-Each makes an error in Q_h of at most a quarter, a quarter and a half of τ/H: values are at most H, averages do not
+Each makes an error in Q_h of at most a half, a quarter and a quarter of τ/H: values are at most H, averages do not
 enlarge errors, and a bonus s·(root/√C + count·R_h/C) with factors of at most 1 moves by less than (H + 1)/(C·min(1,
 C)) times a small change of C. So every value is within τ of a full plan. Sums in W also collect rounding errors, 1e-16
 of them at each change.
@@ -99,7 +99,7 @@ def may_skip(settings, store):
 @inner
 def share_left_out(settings, store):
     """The fraction of C that may be left out of lists of neighbours."""
-    return settings.tolerance / (2.0 * settings.horizon * settings.horizon) if may_skip(settings, store) else 0.0
+    return settings.tolerance / (4.0 * settings.horizon * settings.horizon) if may_skip(settings, store) else 0.0
 
 
 # ---------------------------------------------------------------------------------------------------- before a plan
@@ -243,18 +243,30 @@ def begin_step(plan, settings, store, h, kept):
 def pass_changes(plan, settings, store, h, W, kept):
     """Pass on to `W`, W_h flat, the values V_{h+1} that have changed."""
     changes, p, columns = plan.changes, pool(settings, h), plan.W.shape[2]
-    V, passed, stale, used = plan.V[h + 1], changes.passed[h + 1], changes.stale[NOW], words_used(plan.groups)
-    least = settings.tolerance / (4.0 * settings.horizon) if kept else 0.0
+    V, passed = plan.V[h + 1], changes.passed[h + 1]
+    least = settings.tolerance / (2.0 * settings.horizon) if kept else 0.0
     n, changed, amount = 0, changes.changed, changes.amount
     for y in range(store.reps.number[KNOWN]):
-        amount[n] = V[y] - passed[y]
-        changed[n] = y
-        n += abs(amount[n]) > least  # without a branch, which would be hard to predict
+        change = V[y] - passed[y]
+        amount[n], changed[n] = change, y
+        n += abs(change) > least  # without a branch, which would be hard to predict
     for k in range(n):
-        y = changed[k]
-        passed[y] += amount[k]
-        for i in range(used):
-            stale[i] |= changes.leads[p, y, i]
+        passed[changed[k]] += amount[k]
         if relates(settings):
-            mark_origins(store.transitions, p, y, columns, changes.touched[h])
+            mark_origins(store.transitions, p, changed[k], columns, changes.touched[h])
+    mark_readers(plan, p, changed[:n])
     pass_changes_back(store.transitions, p, changed[:n], amount[:n], W)
+
+
+@inner
+def mark_readers(plan, p, changed):
+    """Mark the groups that depend on V(y) of a y in `changed` (n,) as stale now: four words at a time, in registers."""
+    leads, stale = plan.changes.leads[p], plan.changes.stale[NOW]
+    for i in range(0, words_used(plan.groups), 4):
+        a, b, c, d = stale[i], stale[i + 1], stale[i + 2], stale[i + 3]
+        for y in changed:
+            a |= leads[y, i]
+            b |= leads[y, i + 1]
+            c |= leads[y, i + 2]
+            d |= leads[y, i + 3]
+        stale[i], stale[i + 1], stale[i + 2], stale[i + 3] = a, b, c, d

@@ -24,6 +24,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from kernelrl.bonuses.interface import factors, is_simplified
 from kernelrl.geometry.buckets import check_memory, lengthen
 from kernelrl.geometry.groups import (
     COVERED,
@@ -34,6 +35,7 @@ from kernelrl.geometry.groups import (
     list_marked,
     new_groups,
     smooth,
+    smooth_to_values,
 )
 from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, lists_each, nearest, square_to
 from kernelrl.jit.compile import inner
@@ -70,6 +72,7 @@ from kernelrl.planning.sides import (
     UPPER,
     clip,
     cone,
+    explores,
     highest,
     interpolates,
     no_cone,
@@ -112,7 +115,7 @@ class Smoothed(NamedTuple):
     groups: Annotated[Groups, SCRATCH]
     changes: Changes
     # PLANS made; PLANNED: representatives in the last plan; KEPT: whether the next plan may begin from the last
-    # STALE: how many `rows` there are
+    # STALE: how many `rows` there are whose V is still to be found
     clock: Annotated[np.ndarray, Rows(Field(""), Field("", most="U"), Field("", most=1), Field(""))]
     W: Annotated[np.ndarray, Field("H U Columns")]
     Q: Annotated[np.ndarray, Field("H U Columns", infinite=True)]  # Q̃
@@ -276,6 +279,23 @@ def smooth_stale(plan, store, h):
     return n
 
 
+@inner
+def in_one_go(settings, store, side):
+    """Whether nothing comes between smoothing, bonus and maximum."""
+    usual = explores(side) and is_simplified(settings.bonus) and not interpolates(side, settings)
+    return usual and may_skip(settings, store) and not is_local(store)
+
+
+@inner
+def values_in_one_go(plan, settings, h):
+    """Q_h and V_h of all stale groups."""
+    which = plan.which[: list_marked(plan.groups, plan.changes.stale[NOW], plan.which)]
+    by_root, by_count = factors(settings.bonus, h)
+    scaling, actions = (by_root, by_count, np.float64(settings.horizon - h)), settings.actions
+    smooth_to_values(plan.groups, which, plan.W[h], scaling, actions, plan.inverse, plan.Q[h], plan.V[h])
+    plan.clock[STALE] = 0
+
+
 @find_targets.implement(Smoothed)
 def smoothed_targets(plan, settings, store, side, h):
     p, places, U, M = pool(settings, h), plan.T.size, plan.clock[PLANNED], lists_each(store.reps)
@@ -286,6 +306,9 @@ def smoothed_targets(plan, settings, store, side, h):
         invert(store.C[p].reshape(places), plan.inverse.reshape((2, places)), U * M * plan.T.shape[1])
     begin_step(plan, settings, store, h, plan.clock[KEPT] != 0)
     find_sums(plan, settings, store, h)
+    if in_one_go(settings, store, side):
+        values_in_one_go(plan, settings, h)
+        return
     rows = plan.rows[: smooth_stale(plan, store, h)]
     plan.clock[STALE] = rows.size
     if limits(settings):

@@ -6,6 +6,10 @@ pool of data and each y there is a list of the pairs (v, a) that led there, in c
 is passed to all pairs that need it, without look-ups:
 
     W[v, a] += Σ_y n(v, a, y)·V[y]       (`pass_back`, for one y)
+
+This is done for AT_ONCE entries at a time. So a list is continued to a multiple of that by entries with a count of 0.
+Their pairs are earlier ones of the list, not all the same one: a sum that is changed twice in a row has to be waited
+for.
 """
 
 from typing import Annotated, NamedTuple
@@ -15,6 +19,7 @@ import numpy as np
 from kernelrl.geometry.buckets import lengthen, more
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, Rows, check_lists, checks
+from kernelrl.jit.scatter import AT_ONCE, add_multiple
 
 __all__ = [
     "FIRST",
@@ -127,6 +132,8 @@ def count_transition(transitions, p, pair, y, amount):
     i = chain[SIZE, block]
     transitions.pair[block, i], transitions.count[block, i] = pair, amount
     chain[SIZE, block] = i + 1
+    for j in range(i + 1, i + AT_ONCE if i % AT_ONCE == 0 else 0):  # nothing is counted there yet
+        transitions.pair[block, j] = transitions.pair[block, max(j - AT_ONCE, 0)]
 
 
 @inner
@@ -135,8 +142,7 @@ def pass_back(transitions, p, y, value, W):
     chain = transitions.chain
     block = transitions.ends[FIRST, p, y]
     while block >= 0:
-        for i in range(chain[SIZE, block]):
-            W[transitions.pair[block, i]] += transitions.count[block, i] * value
+        add_multiple(transitions.pair, transitions.count, block * BLOCK, chain[SIZE, block], value, W)
         block = chain[FOLLOWING, block]
 
 
@@ -147,8 +153,7 @@ def pass_changes_back(transitions, p, changed, change, W):
     for k in range(changed.size):
         block, value = ends[FIRST, p, changed[k]], change[k]
         while block >= 0:
-            for i in range(chain[SIZE, block]):
-                W[pair[block, i]] += count[block, i] * value
+            add_multiple(pair, count, block * BLOCK, chain[SIZE, block], value, W)
             block = chain[FOLLOWING, block]
 
 
