@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from kernelrl.geometry.buckets import WIDTH
 from kernelrl.planning import full as module
+from kernelrl.planning import node_sums
 from kernelrl.planning.full import InPieces, new_full
 from kernelrl.planning.reading import read_q
 from kernelrl.planning.sides import DEPLOYED
@@ -26,7 +29,8 @@ def action(deployed, x, h):
     return int(read_q(deployed, DEPLOYED, x[None], h)[0].argmax())
 
 
-def planned(monkeypatch, stationary, transitions=150, seed=0, d=2, block=1000):
+def planned(monkeypatch, stationary, transitions=150, seed=0, d=2, block=1000, by_nodes=False):
+    monkeypatch.setattr(node_sums, "PER_LIST", 0 if by_nodes else math.inf)
     log = random_log(np.random.default_rng(seed), H=H, A=A, d=d, transitions=transitions, endings=0.4)
     settings = make_settings("gaussian", "euclidean", d, horizon=H, actions=A, stationary=stationary)
     samples = new_samples(d, 16)
@@ -38,14 +42,15 @@ def planned(monkeypatch, stationary, transitions=150, seed=0, d=2, block=1000):
     deployed = new_full(settings, samples, np.zeros(d), np.ones(d), 0.3, False)
     assert samples.number[0] == len(log.transitions) == deployed.plan.slot.size
     monkeypatch.setattr(module, "BLOCK", block)
-    InPieces(deployed).plan(DEPLOYED)
-    return log, deployed, naive
+    assert (deployed.plan.at_nodes.nodes.sums.size > 0) == (by_nodes and d == 2)
+    return log, InPieces(deployed).plan(DEPLOYED), naive
 
 
+@pytest.mark.parametrize("by_nodes", [False, True])
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("stationary", [True, False])
-def test_targets_beside_the_samples(stationary, d, monkeypatch):
-    log, deployed, naive = planned(monkeypatch, stationary, d=d)
+def test_targets_beside_the_samples(stationary, d, by_nodes, monkeypatch):
+    log, deployed, naive = planned(monkeypatch, stationary, d=d, block=40, by_nodes=by_nodes)
     for i, t in enumerate(log.transitions):
         slot = deployed.plan.slot[i]
         for h in range(H) if stationary else [t.h]:
@@ -54,9 +59,10 @@ def test_targets_beside_the_samples(stationary, d, monkeypatch):
             assert_allclose(found, t.r + following, rtol=1e-11)
 
 
+@pytest.mark.parametrize("by_nodes", [False, True])
 @pytest.mark.parametrize("stationary", [True, False])
-def test_actions(stationary, monkeypatch):
-    log, deployed, naive = planned(monkeypatch, stationary, transitions=400)
+def test_actions(stationary, by_nodes, monkeypatch):
+    log, deployed, naive = planned(monkeypatch, stationary, transitions=400, by_nodes=by_nodes)
     states = np.concatenate([log.states()[:40], np.random.default_rng(1).random((20, 2))])
     taken = set()
     for h in range(H):

@@ -24,7 +24,7 @@ from kernelrl.geometry.buckets import available_memory
 
 __all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive", "write_file"]
 
-FORMAT = 7
+FORMAT = 8
 EARLIER = {
     1: "whose values were in other units",
     2: "which wrote hyper-parameters in another form",
@@ -32,6 +32,7 @@ EARLIER = {
     4: "which knew Discrete actions only",
     5: "which planned from scratch each time",
     6: "which stored the cells of representatives",
+    7: "which kept no sums at nodes",
 }
 HEADER = "kernelrl.json"
 MOST_HEADER = 2**20  # bytes

@@ -74,11 +74,10 @@ class EverySample:
         """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""
         settings = model.settings._replace(bonus=before_data(model.settings.bonus))
         cell, _ = self._widths(settings)
-        planned: Planned = new_full(settings, model.store, *self.box, cell, self.moments)
+        pieces = InPieces(new_full(settings, model.store, *self.box, cell, self.moments))
         long = samples_in(model.store) * settings.horizon >= LONG
-        pieces = InPieces(planned)
         with track(what, pieces.number, show=long) as pieces.tick:
-            pieces.plan(side)
+            planned: Planned = pieces.plan(side)
         return planned
 
     def settle(self, model: Any) -> None:

@@ -10,7 +10,7 @@ from kernelrl.geometry.buckets import distances_in, found, near, size_of
 from kernelrl.geometry.metrics import gap_squared
 from kernelrl.jit.compile import SUMS, inner
 
-__all__ = ["anything_above", "cone_radius", "cones_at", "is_below"]
+__all__ = ["anything_above", "cone_radius", "cones_at", "is_below", "largest"]
 
 
 @inner
@@ -31,6 +31,15 @@ def smallest(values, n):
     result = values[0]
     for i in range(1, n):
         result = min(result, values[i])
+    return result
+
+
+@inner(fastmath=SUMS | {"nnan"})
+def largest(values, chunk, n):
+    """max(values[chunk, :n])."""
+    result = values[chunk, 0]
+    for i in range(1, n):
+        result = max(result, values[chunk, i])
     return result
 
 

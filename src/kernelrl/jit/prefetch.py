@@ -11,7 +11,7 @@ from numba.extending import intrinsic, overload
 
 from kernelrl.jit.compile import inner
 
-__all__ = ["AHEAD", "prefetch_chunk"]
+__all__ = ["AHEAD", "prefetch_chunk", "prefetch_place"]
 
 LINE = 8  # float64 numbers in a cache line
 AHEAD = 6  # how many chunks ahead memory is requested
@@ -50,3 +50,12 @@ def prefetch_chunk(points, values, chunk, size):
         for j in range(d):
             prefetch(points, (chunk * d + j) * width + place)
         prefetch(values, chunk * width + place)
+
+
+@inner
+def prefetch_place(points, values, r, chunk, place):
+    """Request points[chunk, :, place] and values[r, chunk, place]."""
+    d, width = points.shape[1], points.shape[2]
+    for j in range(d):
+        prefetch(points, (chunk * d + j) * width + place)
+    prefetch(values, (r * values.shape[1] + chunk) * values.shape[2] + place)

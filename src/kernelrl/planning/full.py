@@ -9,6 +9,8 @@ If the bonus is valid, V↓_h ≤ V*_h ≤ V↑_h everywhere: the concentration 
 with the same δ. An action without samples is worth R_h in the upper bound, 0 in the lower one and for the deployed
 policy.
 
+Where targets are not interpolated and samples are many, sums are read from nodes (`planning/full_at_nodes.py`).
+
 The cones of the lower side are stored upside down, as heights -Q̃, so that the lowest cone is wanted on both sides.
 """
 
@@ -22,8 +24,17 @@ from kernelrl.geometry.interpolation import cones_at
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.backward import backward, find_targets, find_values
+from kernelrl.planning.full_at_nodes import (
+    PlanNodes,
+    add_samples,
+    best_at_nodes,
+    clear_nodes,
+    new_plan_nodes,
+    no_plan_nodes,
+    uses_nodes,
+)
 from kernelrl.planning.interface import Planned, q_at
-from kernelrl.planning.sides import highest, interpolates, target, upright
+from kernelrl.planning.sides import clip, highest, interpolates, target, upright
 from kernelrl.stores.estimates import moments_at, row_sums_at, sums_at
 from kernelrl.stores.interface import pool
 from kernelrl.stores.samples import (
@@ -57,6 +68,7 @@ class FullPlan(NamedTuple):
     moments: np.ndarray  # (2, N) Σwρ and Σw² there, or no rows
     q: np.ndarray  # (A,) scratch
     T: np.ndarray  # (1,) scratch
+    at_nodes: PlanNodes  # while the plan is made
 
 
 def new_full(settings, samples, low, high, cell, moments):
@@ -67,11 +79,11 @@ def new_full(settings, samples, low, high, cell, moments):
     S = new_buckets(pools * A, low, high, cell, chunks=N // WIDTH + min(N, S.ends[0].size) + 1)
     plan = FullPlan(
         S, np.zeros(N, np.int64), payload(S, rows), payload(S), np.zeros(number_of_chunks(S)), np.zeros(N),
-        np.zeros((2 if moments else 0, N)), np.zeros(A), np.zeros(1),
+        np.zeros((2 if moments else 0, N)), np.zeros(A), np.zeros(1), no_plan_nodes(),
     )  # fmt: skip
-    planned = Planned(plan, settings, samples)
-    fill(hand_over(planned))
-    return planned
+    fill(hand_over(Planned(plan, settings, samples)))
+    plan = plan._replace(at_nodes=new_plan_nodes(settings, samples, low, high, plan.slot))
+    return Planned(plan, settings, samples)
 
 
 @compiled
@@ -113,12 +125,17 @@ def sample_targets(plan, settings, samples, side, h, first, last):
 @inner
 def sample_values(plan, settings, samples, side, h, first, last):
     """V_h, h ≥ 1, at the next states of samples `first` … `last`-1, as part of G."""
-    for t in range(first, last):
+    by_nodes = uses_nodes(plan.at_nodes) and not interpolates(side, settings)
+    for i in range(first, last):
+        t = plan.at_nodes.order[i] if by_nodes else i
         step, ended = samples.labels[STEP, t], samples.labels[TERMINATED, t] != 0
         if pool(settings, step + 1) != pool(settings, h) or not has_next(settings, step, ended):
             continue
-        full_q_at(plan, settings, side, samples.states[TO, t], h, plan.q)
-        value = highest(side, plan.q, settings.horizon - h)
+        if by_nodes:
+            value = clip(side, best_at_nodes(plan.at_nodes, settings, samples, t), settings.horizon - h)
+        else:
+            full_q_at(plan, settings, side, samples.states[TO, t], h, plan.q)
+            value = highest(side, plan.q, settings.horizon - h)
         s, r = plan.slot[t], row(settings, h - 1)
         plan.G[r, s // WIDTH, s % WIDTH] = mapped(settings.units, samples.reward[t]) + value
 
@@ -150,9 +167,14 @@ def full_q(plan, settings, store, side, x, h, q):
 
 @compiled
 def targets_part(planned, side, h, first, last):
-    """`sample_targets` for Python."""
-    if interpolates(side, planned.settings):
-        sample_targets(planned.plan, planned.settings, planned.store, side, h, first, last)
+    """`sample_targets` or, if they are not interpolated, sums at nodes, for Python."""
+    plan, settings, samples = planned.plan, planned.settings, planned.store
+    if interpolates(side, settings):
+        sample_targets(plan, settings, samples, side, h, first, last)
+    elif uses_nodes(plan.at_nodes):
+        if first == 0:
+            clear_nodes(plan.at_nodes, settings, h)
+        add_samples(plan.at_nodes, settings, samples, plan.slot, plan.G[row(settings, h)], h, first, last)
 
 
 @compiled
@@ -175,8 +197,9 @@ class InPieces:
         return (2 * self.planned.settings.horizon - 1) * len(self.blocks)
 
     def plan(self, side):
-        """Make the plan."""
+        """Make the plan and return it, without what was needed only to make it."""
         backward(self, self.planned.settings, self.planned.store, side)
+        return self.planned._replace(plan=self.planned.plan._replace(at_nodes=no_plan_nodes()))
 
 
 @find_targets.implement_plain(InPieces)
