@@ -6,6 +6,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     spaces        states, actions and steps, and their checks
     reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
+    episode       the open episode of an agent that is driven by hand
     logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy
     saving, restoring            agents in files;  classes: their classes by name
@@ -26,6 +27,7 @@ from kernelrl.agents import storage
 from kernelrl.agents.advice import Evaluated
 from kernelrl.agents.checks import as_environment, flag, whole_number
 from kernelrl.agents.classes import register
+from kernelrl.agents.episode import Episode, Running, Snapshot, leave_unused
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.fitting import fit
 from kernelrl.agents.history import History
@@ -104,6 +106,7 @@ class Agent:
         self.outside: tuple[float, float] | None = None
         self.free_steps = 0
         self.recovery: Recovery | None = None  # what `fit` keeps for its next call
+        self.running: Running | None = None  # the open episode of a loop of one's own
         self.model: Any = None
         self._handed_over: tuple[Any, Any] = None, None
         self.seed = 0
@@ -304,26 +307,39 @@ class Agent:
             )
         self.spaces.check_same(env)
 
+    @property
+    def episode(self) -> Episode | None:
+        """The open episode of a loop of one's own: its step, state and chosen action; None if there is none."""
+        return None if self.running is None else self.running.shown(self)
+
     def begin_episode(self) -> None:
-        """Begin an episode."""
+        """Begin an episode. One that is still open is left behind: what was told stays learnt but is not counted."""
         self.check_started()
-        self.recovery = None
         self.check_episodes(1)
+        before = Snapshot.of(self)
+        self.recovery = None
         self.before_episodes(1)
         self.free_steps = 0
         verbs.begin_episode(self.handle())
+        self.running = Running(before)
 
     def choose(self, state: npt.ArrayLike, step: int, mask: npt.ArrayLike | None = None) -> Any:
         """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's.
 
-        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md.
+        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md. In an open episode,
+        asking again for the same state, step and mask gives the same action until its result is told by `observe`.
         """
         self.check_started()
-        spaces = self.spaces
+        spaces, running = self.spaces, self.running
         x, h = spaces.check_state("state", state), spaces.check_step(step)
-        if mask is not None:
-            return spaces.action(choose_allowed(self.handle(), x, h, spaces.check_mask(mask)))
-        return spaces.action(int(verbs.choose(self.handle(), x, h)))
+        allowed = None if mask is None else spaces.check_mask(mask)
+        action = None if running is None else running.chosen(x, h, allowed)
+        if action is None:
+            handle = self.handle()
+            action = int(verbs.choose(handle, x, h)) if allowed is None else choose_allowed(handle, x, h, allowed)
+            if running is not None:
+                running.choose(x, h, allowed, action)
+        return spaces.action(action)
 
     def observe(
         self, state: npt.ArrayLike, action: Any, reward: float, next_state: npt.ArrayLike, step: int,
@@ -352,11 +368,16 @@ class Agent:
         if not verbs.has_room(self.handle()):
             self.model = verbs.grow(model)
         verbs.observe(self.handle(), x, a, r, y, h, ends)
+        if self.running is not None:
+            self.running.observe(y, h, ends, spaces.horizon)
 
     def end_episode(self) -> None:
-        """End an episode."""
+        """End the open episode."""
+        self.check_started()
+        if self.running is None:
+            raise RuntimeError("end_episode: no episode is open; begin_episode() opens one")
         verbs.end_episode(self.handle())
-        self.recovery = None
+        self.recovery = self.running = None
         self.episodes += 1
         if self.free_steps == self.spaces.horizon and self.rewards.hoped_for > 0.0:
             self.outside = 0.0, self.rewards.hoped_for
@@ -364,6 +385,14 @@ class Agent:
         if self.outside is not None:
             outside, self.outside = self.outside, None
             self.widen(*outside)
+
+    def abandon_episode(self) -> None:
+        """Make the agent what it was before the open episode: the episode has never begun, and nothing was learnt."""
+        self.check_started()
+        if self.running is None:
+            raise RuntimeError("abandon_episode: no episode is open, so there is nothing to abandon")
+        self.running.before.put_back(self)
+        self.running = None
 
     # ------------------------------------------------------------------------------------------- fitting and evaluating
 
@@ -388,6 +417,7 @@ class Agent:
         and the exception has the history of the episodes before it: `error.history`.
         """
         episodes = whole_number("episodes", episodes, 0)
+        leave_unused(self, "fit")
         self.check_episodes(episodes)
         if until_gap is not None:
             self.check_gap(until_gap)
@@ -414,6 +444,7 @@ class Agent:
             ignore: names of other columns that the table may have.
             progress: shows a bar on standard error; None shows it only on a terminal.
         """
+        leave_unused(self, "learn_from")
         return learn_from(self, table, env, seed, ignore, progress)
 
     def evaluate(
