@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from kernelrl.agents import storage
 from kernelrl.agents.advice import Evaluated
+from kernelrl.agents.callbacks import Callbacks
 from kernelrl.agents.checks import as_environment, flag, whole_number
 from kernelrl.agents.classes import register
 from kernelrl.agents.episode import Episode, Running, Snapshot, leave_unused
@@ -399,6 +400,7 @@ class Agent:
     def fit(
         self, env: gym.Env[Any, Any] | str, episodes: int, *, seed: int | None = None, driver: str = "auto",
         progress: bool | None = None, until_gap: float | None = None, monitor: Any = None, transitions: bool = False,
+        callback: Any = None, every: int = 100,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
@@ -413,16 +415,22 @@ class Agent:
         state: `history.optimism`. It needs the Python driver. `transitions` records every transition as a row of
         `history.transitions`, a polars frame that `learn_from` takes.
 
+        `callback`, a function or a list of them, is called as callback(agent, history) after every `every` episodes of
+        the agent and at the end; one that returns False ends the call. `krl.callbacks` has ready ones
+        (docs/callbacks.md).
+
         If the environment raises an exception or returns invalid values, the agent is as it was before that episode,
-        and the exception has the history of the episodes before it: `error.history`.
+        and the exception has the history of the episodes before it: `error.history`. After an exception in a callback
+        all episodes are kept, and it has their history, too.
         """
-        episodes = whole_number("episodes", episodes, 0)
+        episodes, callbacks = whole_number("episodes", episodes, 0), Callbacks(callback, every)
         leave_unused(self, "fit")
         self.check_episodes(episodes)
         if until_gap is not None:
             self.check_gap(until_gap)
         transitions = flag("transitions", transitions)
-        return fit(self, as_environment(env), episodes, seed, driver, progress, until_gap, monitor, transitions)
+        world = as_environment(env)
+        return fit(self, world, episodes, seed, driver, progress, until_gap, monitor, transitions, callbacks)
 
     def learn_from(
         self, table: Any, *, env: gym.Env[Any, Any] | str | None = None, seed: int | None = None,
