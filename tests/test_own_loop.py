@@ -17,6 +17,7 @@ import pytest
 
 import kernelrl as krl
 from kernelrl.agents.episode import Episode
+from killed_loops import check_all_lines
 from test_interface import AGENTS, CLASSES, make
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
@@ -63,32 +64,6 @@ def play(agent, rng, steps=H, scale=1.0, ends=True):
 # -------------------------------------------------------------------------------------------------------- the example
 
 
-def files_at_all_lines(folder, run):
-    """The different contents of the folder, as one sees them at all lines of the example while `run` runs.
-
-    A process that is killed at a line leaves just these files, nothing else.
-    """
-    found = []
-
-    def trace(frame, event, argument):
-        if event == "line":
-            files = {path.name: path.read_bytes() for path in folder.iterdir()}
-            if files not in found:
-                found.append(files)
-        return trace
-
-    def of_the_example(frame, event, argument):
-        return trace(frame, event, argument) if frame.f_code.co_filename == device_loop.__file__ else None
-
-    before = sys.gettrace()
-    sys.settrace(of_the_example)
-    try:
-        run()
-    finally:
-        sys.settrace(before)
-    return found
-
-
 def make_small(name):
     """A quick agent for states of one coordinate."""
     cls, options = CLASSES[name]
@@ -104,17 +79,8 @@ def run_example(folder, make, episodes=2):
 def test_the_example_survives_a_kill_at_any_line(name, tmp_path):
     """Every line of every pass is tried: the file of the agent is the same at the end."""
     make = OptimisticQLearning if name == "OptimisticQLearning" else make_small(name)
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    found = files_at_all_lines(whole, lambda: run_example(whole, make))
-    assert len(found) > 2 * 3 * device_loop.STEPS  # chosen, moved, told, at each step
-    for number, files in enumerate(found):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        for file, data in files.items():
-            (folder / file).write_bytes(data)
-        run_example(folder, make)
-        assert (folder / "plate.krl").read_bytes() == (whole / "plate.krl").read_bytes(), number
+    number = check_all_lines(tmp_path, lambda folder: run_example(folder, make), device_loop, "plate.krl")
+    assert number > 2 * 3 * device_loop.STEPS  # chosen, moved, told, at each step
 
 
 def test_the_script_survives_real_kills(tmp_path):

@@ -23,7 +23,8 @@ from kernelrl.agents.files import replacing
 from kernelrl.geometry.buckets import available_memory
 
 __all__ = [
-    "BEFORE", "FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive", "write_file",
+    "BEFORE", "FORMAT", "RIGS", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive",
+    "write_file",
 ]  # fmt: skip
 
 FORMAT = 7
@@ -37,6 +38,7 @@ EARLIER = {
 }
 HEADER = "kernelrl.json"
 BEFORE = "before/"  # begins the names of arrays of an agent before its open episode; no name of a field has a slash
+RIGS = "rigs/"  # the same for several open episodes
 MOST_HEADER = 2**20  # bytes
 MOST_ENTRIES = 1000
 PREAMBLE = 2**16  # enough bytes for the type and shape of an array
@@ -129,11 +131,11 @@ class Archive:
         return [name.removesuffix(".npy") for name in others]
 
     def names_of(self, part: str) -> list[str]:
-        """The names of the arrays of one part of the file, "" or BEFORE, without BEFORE."""
-        names, has_parts = self.names(), "open" in self.header
+        """The names of the arrays of one part of the file, "", BEFORE or RIGS, without that prefix."""
+        names, has_parts = self.names(), "open" in self.header or "rigs" in self.header
         if part:
             return [name.removeprefix(part) for name in names if name.startswith(part)]
-        return [name for name in names if not (has_parts and name.startswith(BEFORE))]
+        return [name for name in names if not (has_parts and name.startswith((BEFORE, RIGS)))]
 
     def check_names(self, expected: list[str], part: str = "") -> None:
         """Raise ValueError unless the arrays of that part have exactly the `expected` names."""

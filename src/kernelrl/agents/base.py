@@ -6,7 +6,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     spaces        states, actions and steps, and their checks
     reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
-    episode       the open episode of an agent that is driven by hand
+    episode       the open episode of an agent that is driven by hand;  rigs: several of them
     logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy
     saving, restoring            agents in files;  classes: their classes by name
@@ -37,6 +37,7 @@ from kernelrl.agents.predicting import predict
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, check_range
+from kernelrl.agents.rigs import OpenEpisode, Rigs, open_episode
 from kernelrl.agents.saving import save
 from kernelrl.agents.spaces import Spaces
 from kernelrl.envs.wrapping import time_limit
@@ -108,6 +109,7 @@ class Agent:
         self.free_steps = 0
         self.recovery: Recovery | None = None  # what `fit` keeps for its next call
         self.running: Running | None = None  # the open episode of a loop of one's own
+        self.rigs: Rigs | None = None  # several open episodes, each with a handle of its own
         self.model: Any = None
         self._handed_over: tuple[Any, Any] = None, None
         self.seed = 0
@@ -316,6 +318,7 @@ class Agent:
     def begin_episode(self) -> None:
         """Begin an episode. One that is still open is left behind: what was told stays learnt but is not counted."""
         self.check_started()
+        self._check_alone("begin_episode")
         self.check_episodes(1)
         before = Snapshot.of(self)
         self.recovery = None
@@ -331,6 +334,7 @@ class Agent:
         asking again for the same state, step and mask gives the same action until its result is told by `observe`.
         """
         self.check_started()
+        self._check_alone("choose")
         spaces, running = self.spaces, self.running
         x, h = spaces.check_state("state", state), spaces.check_step(step)
         allowed = None if mask is None else spaces.check_mask(mask)
@@ -352,16 +356,11 @@ class Agent:
         """
         model, spaces = self.check_started(), self.spaces
         x = spaces.check_state("state", state)
-        y = spaces.check_state("next_state", next_state)
         h = spaces.check_step(step)
         a = spaces.check_action(action)
-        r = as_reward(reward)
-        ends = as_flag(terminated, "terminated")
-        if ends and not self.rewards.holds_zero:
-            raise self.rewards.end_error()
+        y, r, ends = self.check_result(reward, next_state, terminated)
+        self._check_alone("observe")
         if not self.rewards.holds(r):
-            if self.rewards.strict:
-                raise self.rewards.outside_error(r)
             low, high = self.outside or (r, r)
             self.outside = min(low, r), max(high, r)
         self.recovery = None
@@ -372,9 +371,20 @@ class Agent:
         if self.running is not None:
             self.running.observe(y, h, ends, spaces.horizon)
 
+    def check_result(self, reward: Any, next_state: npt.ArrayLike, terminated: Any) -> tuple[Floats, float, bool]:
+        """The next state (d,), the reward and the flag of a transition, or an error that names what is wrong."""
+        y = self.spaces.check_state("next_state", next_state)
+        r, ends = as_reward(reward), as_flag(terminated, "terminated")
+        if ends and not self.rewards.holds_zero:
+            raise self.rewards.end_error()
+        if self.rewards.strict and not self.rewards.holds(r):
+            raise self.rewards.outside_error(r)
+        return y, r, ends
+
     def end_episode(self) -> None:
         """End the open episode."""
         self.check_started()
+        self._check_alone("end_episode")
         if self.running is None:
             raise RuntimeError("end_episode: no episode is open; begin_episode() opens one")
         verbs.end_episode(self.handle())
@@ -390,10 +400,39 @@ class Agent:
     def abandon_episode(self) -> None:
         """Make the agent what it was before the open episode: the episode has never begun, and nothing was learnt."""
         self.check_started()
+        self._check_alone("abandon_episode")
         if self.running is None:
             raise RuntimeError("abandon_episode: no episode is open, so there is nothing to abandon")
         self.running.before.put_back(self)
         self.running = None
+
+    def open_episode(self) -> OpenEpisode:
+        """Open one of several episodes at once, for several devices; it has `choose`, `observe`, `end` and `abandon`.
+
+        Actions of other open episodes whose results are not known yet count as visits (docs/own_loop.md).
+        """
+        self.check_started()
+        leave_unused(self, "open_episode")
+        return open_episode(self)
+
+    @property
+    def open_episodes(self) -> tuple[int, ...]:
+        """The numbers of the episodes that `open_episode` opened and that have not ended."""
+        return () if self.rigs is None else tuple(self.rigs.open)
+
+    def open_episode_number(self, number: int) -> OpenEpisode:
+        """The open episode of that number, for instance after loading."""
+        if self.rigs is None or number not in self.rigs.open:
+            raise ValueError(f"number must be one of the open episodes {list(self.open_episodes)}, got {number!r}")
+        return OpenEpisode(self, self.rigs.open[number])
+
+    def _check_alone(self, what: str) -> None:
+        """Raise RuntimeError if episodes with handles are open, unless the call comes from one of them."""
+        if self.rigs is not None and not self.rigs.acting:
+            raise RuntimeError(
+                f"{what}: episodes {list(self.open_episodes)} are open, each with a handle of its own "
+                "(open_episode_number gives it); use these, or end or abandon them first"
+            )
 
     # ------------------------------------------------------------------------------------------- fitting and evaluating
 
@@ -424,6 +463,7 @@ class Agent:
         all episodes are kept, and it has their history, too.
         """
         episodes, callbacks = whole_number("episodes", episodes, 0), Callbacks(callback, every)
+        self._check_alone("fit")
         leave_unused(self, "fit")
         self.check_episodes(episodes)
         if until_gap is not None:
@@ -452,6 +492,7 @@ class Agent:
             ignore: names of other columns that the table may have.
             progress: shows a bar on standard error; None shows it only on a terminal.
         """
+        self._check_alone("learn_from")
         leave_unused(self, "learn_from")
         return learn_from(self, table, env, seed, ignore, progress)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelrl.agents import storage
 from kernelrl.agents.action_net import LIMIT
-from kernelrl.agents.archive import BEFORE, Archive
+from kernelrl.agents.archive import BEFORE, RIGS, Archive
 from kernelrl.agents.episode import Running, Snapshot
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.saving import state_of
@@ -19,7 +19,7 @@ from kernelrl.jit import fields
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["check_plausible", "read_beyond", "read_range", "read_started", "restore", "restore_open"]
+__all__ = ["FIXED", "check_plausible", "read_beyond", "read_range", "read_started", "restore", "restore_open"]
 
 KINDS = {
     "low": list, "high": list, "shape": list, "discrete": bool, "actions": int, "first_action": int, "horizon": int,
@@ -65,6 +65,7 @@ def restore_open(agent: Agent, twin: Agent, found: dict[str, Any], archive: Arch
             raise ValueError(f"open: {key} must be of type {kind.__name__}, got {found[key]!r:.200}")
     for key in sorted(found.keys() - kinds.keys()):
         raise ValueError(f"open has {key}, which is not expected")
+    archive.check_names([], RIGS)
     restore(twin, found["before"], archive, BEFORE)
     for key in (*FIXED, "reward_range", "episodes"):
         if agent.stored[key] != twin.stored[key]:

@@ -28,6 +28,11 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
     if agent.running is not None:
         header["open"] = agent.running.to_store()
         arrays |= dict(agent.running.before.arrays())
+    if agent.rigs is not None:
+        from kernelrl.agents import rig_files
+
+        header["rigs"] = rig_files.to_store(agent.rigs)
+        arrays |= rig_files.arrays_of_rigs(agent.rigs, agent)
     storage.write_file(path, header, arrays)
 
 
