@@ -328,6 +328,11 @@ def use(path: Path, out: Path) -> str:
         assert str(path) in str(error), f"the error does not name the file: {error}"
         return f"refused: {error}"
     rng = np.random.default_rng(0)
+    if agent.episode is not None:
+        other = krl.load(path)
+        other.abandon_episode()
+        by_hand(other, rng)
+        agent.end_episode()
     try:
         agent.fit(make_env(), 2, driver="python", progress=False)
     except ValueError as error:  # other spaces, or another range, than those of the environment

@@ -267,6 +267,7 @@ def test_rewards_of_an_environment_that_are_no_numbers():
 def test_rounding_of_rewards_is_no_mistake():
     agent = kernel(reward_range=(0.1, 0.3))
     agent.start(BOX, gym.spaces.Discrete(A), H, seed=0)
+    agent.begin_episode()
     agent.observe(GOOD, 0, 0.1 + 0.2, GOOD, 0)
     agent.observe(GOOD, 0, np.float64(0.3) - np.float64(0.2), GOOD, 0)
     agent.end_episode()

@@ -78,7 +78,8 @@ def test_files_that_docs_name(name):
     assert not (gone := sorted(span for span in named if find(span) is None)), f"docs/{name} names {gone}"
 
 
-RUN = ("logged_data.md", "export.md", "explain.md")  # pages whose blocks of code run one after another
+# pages whose blocks of code run one after another
+RUN = ("logged_data.md", "export.md", "explain.md", "own_loop.md", "callbacks.md")
 
 
 def blocks(text: str) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kernelrl import random as random
     from kernelrl import testing as testing
     from kernelrl import theory as theory
+    from kernelrl.agents import callbacks as callbacks
     from kernelrl.agents import presets as presets
     from kernelrl.agents import schedules as schedules
     from kernelrl.agents.base import Agent
@@ -51,6 +52,7 @@ __all__ = [
     "RandomAgent",
     "Spaces",
     "bonuses",
+    "callbacks",
     "envs",
     "grid",
     "kernels",
@@ -85,6 +87,7 @@ _WHERE = {
 }
 _MODULES = {
     "bonuses": "kernelrl.bonuses",
+    "callbacks": "kernelrl.agents.callbacks",
     "grid": "kernelrl.geometry.grid",
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",

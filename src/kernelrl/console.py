@@ -6,6 +6,9 @@ The command line prints the results; everything else that is shown goes through 
 from __future__ import annotations
 
 import contextlib
+import html
+import importlib
+import math
 import signal
 import sys
 import threading
@@ -61,7 +64,11 @@ class Progress:
     def __init__(self, show: bool | None, label: str, total: int, returns: Any = None) -> None:
         self._bar: Any = None
         self._returns = returns
-        if show if show is not None else sys.stderr.isatty():
+        shown = show if show is not None else sys.stderr.isatty() or in_notebook()
+        if shown and in_notebook():
+            self._bar = NotebookBar()
+            self._task = self._bar.add_task(label, total=total, mean="–" if returns is not None else "")
+        elif shown:
             from rich import progress
             from rich.console import Console
 
@@ -92,6 +99,55 @@ class Progress:
         if self._bar is not None and (line := text()):
             self._bar.stop()
             print(line, file=sys.stderr)
+
+
+def in_notebook() -> bool:
+    """Whether this is a cell of a Jupyter notebook, whose output is no terminal and shows HTML."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+class NotebookBar:
+    """A bar below a notebook's cell; it has what `Progress` uses of rich's bar."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+        self._drawn, self._began = -math.inf, time.monotonic()
+        self._label, self._total, self._done, self._mean = "", 0, 0, ""
+
+    def add_task(self, label: str, total: int, mean: str) -> int:
+        """Say what is counted."""
+        self._label, self._total, self._mean = label, total, mean
+        return 0
+
+    def start(self) -> None:
+        """Show it."""
+        display = importlib.import_module("IPython.display").display
+        self._began = time.monotonic()
+        self._shown = display(self, display_id=True)
+
+    def update(self, task: int, completed: int, mean: str) -> None:
+        """Show that so much is done, at most five times per second."""
+        self._done, self._mean = completed, mean
+        if self._shown is not None and time.monotonic() - self._drawn >= 0.2:
+            self._drawn = time.monotonic()
+            self._shown.update(self)
+
+    def stop(self) -> None:
+        """Show where it ended."""
+        if self._shown is not None:
+            self._shown.update(self)
+            self._shown = None
+
+    def __repr__(self) -> str:
+        left = (time.monotonic() - self._began) * (self._total - self._done) / max(self._done, 1)
+        collected = f", return {self._mean}" if self._mean else ""
+        when = f", {left:.0f} s left" if 0 < self._done < self._total else ""
+        return f"{self._label}: {self._done}/{self._total}{collected}{when}"
+
+    def _repr_html_(self) -> str:
+        bar = f'<progress value="{self._done}" max="{max(self._total, 1)}" style="width: 20em"></progress>'
+        return f"{bar} {html.escape(repr(self))}"
 
 
 @contextlib.contextmanager

@@ -11,7 +11,8 @@ from kernelrl.agents import codec
 from kernelrl.agents.archive import ArgumentError, Refused, open_archive
 from kernelrl.agents.base import Agent
 from kernelrl.agents.classes import AGENTS
-from kernelrl.agents.restoring import restore
+from kernelrl.agents.restoring import restore, restore_open
+from kernelrl.agents.rig_files import restore_rigs
 from kernelrl.geometry import metrics
 from kernelrl.imports import import_module, imported
 from kernelrl.peers.library import is_peer
@@ -44,14 +45,17 @@ def load(path: str | os.PathLike[str], *, trust: bool = False, **functions: Any)
         cls = AGENTS[name]
         check_functions(path, cls, stored, functions)
         same_keys("hyper_parameters", stored, cls.hyper_parameters)
-        agent = cls(
-            **{
-                key: functions[key] if key in functions else codec.decode(key, item, FileImports(trust))
-                for key, item in stored.items()
-            }
-        )
+        options = {
+            key: functions[key] if key in functions else codec.decode(key, item, FileImports(trust))
+            for key, item in stored.items()
+        }
+        agent = cls(**options)
         if "started" in header:
             restore(agent, header["started"], archive)
+            if "open" in header:
+                restore_open(agent, cls(**options), header["open"], archive)
+            if "rigs" in header:
+                restore_rigs(agent, cls(**options), header["rigs"], archive)
         else:
             archive.check_names([])
     return agent
@@ -108,8 +112,11 @@ class FileImports(codec.Imports):
 
 def check_keys(header: dict[str, Any]) -> None:
     """Raise ValueError unless the header has its keys with values of the right types."""
-    same_keys("the header", header, (*KEYS, *(["started"] if "started" in header else [])))
-    for key, kind in {**KEYS, "started": dict}.items():
+    further = [key for key in ("started", "open", "rigs") if key in header and "started" in header]
+    if len(further) > 2:
+        raise ValueError("the header has both open and rigs")
+    same_keys("the header", header, (*KEYS, *further))
+    for key, kind in {**KEYS, "started": dict, "open": dict, "rigs": dict}.items():
         if not isinstance(header.get(key, {}), kind if key in header else dict):
             raise ValueError(f"{key} in the header must be of type {kind.__name__}, got {header[key]!r}")
 

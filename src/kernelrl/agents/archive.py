@@ -22,7 +22,10 @@ import numpy.typing as npt
 from kernelrl.agents.files import replacing
 from kernelrl.geometry.buckets import available_memory
 
-__all__ = ["FORMAT", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive", "write_file"]
+__all__ = [
+    "BEFORE", "FORMAT", "RIGS", "Archive", "ArgumentError", "FileError", "Refused", "is_agent", "open_archive",
+    "write_file",
+]  # fmt: skip
 
 FORMAT = 8
 EARLIER = {
@@ -35,6 +38,8 @@ EARLIER = {
     7: "which kept no sums at nodes",
 }
 HEADER = "kernelrl.json"
+BEFORE = "before/"  # begins the names of arrays of an agent before its open episode; no name of a field has a slash
+RIGS = "rigs/"  # the same for several open episodes
 MOST_HEADER = 2**20  # bytes
 MOST_ENTRIES = 1000
 PREAMBLE = 2**16  # enough bytes for the type and shape of an array
@@ -126,18 +131,25 @@ class Archive:
                 raise ValueError(f"it holds {name}, which is not of such an agent")
         return [name.removesuffix(".npy") for name in others]
 
-    def check_names(self, expected: list[str]) -> None:
-        """Raise ValueError unless the arrays have exactly the `expected` names."""
-        found = self.names()
+    def names_of(self, part: str) -> list[str]:
+        """The names of the arrays of one part of the file, "", BEFORE or RIGS, without that prefix."""
+        names, has_parts = self.names(), "open" in self.header or "rigs" in self.header
+        if part:
+            return [name.removeprefix(part) for name in names if name.startswith(part)]
+        return [name for name in names if not (has_parts and name.startswith((BEFORE, RIGS)))]
+
+    def check_names(self, expected: list[str], part: str = "") -> None:
+        """Raise ValueError unless the arrays of that part have exactly the `expected` names."""
+        found = self.names_of(part)
         for name in found:
             if name not in expected:
-                raise ValueError(f"it holds {name}, which is not of such an agent")
+                raise ValueError(f"it holds {part}{name}, which is not of such an agent")
         for name in expected:
             if name not in found:
-                raise ValueError(f"array {name} is missing")
+                raise ValueError(f"array {part}{name} is missing")
 
-    def outlines(self) -> dict[str, npt.NDArray[Any]]:
-        """Read-only arrays with the types and shapes of the file's arrays, which take no memory.
+    def outlines(self, part: str = "") -> dict[str, npt.NDArray[Any]]:
+        """Read-only arrays with the types and shapes of the arrays of that part, which take no memory.
 
         Their sizes are compared with those of the entries, and with the available memory.
         """
@@ -154,7 +166,7 @@ class Archive:
             found[name] = np.broadcast_to(np.zeros((), dtype), shape)
         if total > (available := available_memory()):
             raise ValueError(f"its arrays take {total:,} bytes, and {available:,} bytes of memory are available")
-        return found
+        return {name: found[part + name] for name in self.names_of(part)}
 
     def read(self, name: str) -> npt.NDArray[Any]:
         """An array whose outline has been checked."""

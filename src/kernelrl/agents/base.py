@@ -6,6 +6,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     spaces        states, actions and steps, and their checks
     reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
+    episode       the open episode of an agent that is driven by hand;  rigs: several of them
     logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy;  exporting: writes it as C or JSON
     explaining    why an action is played;  evidence: the data of kernel agents behind it
@@ -25,8 +26,10 @@ import numpy.typing as npt
 
 from kernelrl.agents import storage
 from kernelrl.agents.advice import Evaluated
+from kernelrl.agents.callbacks import Callbacks
 from kernelrl.agents.checks import as_environment, flag, whole_number
 from kernelrl.agents.classes import register
+from kernelrl.agents.episode import Episode, Running, Snapshot, leave_unused
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.explaining import Explanation, explain
 from kernelrl.agents.exporting import Exported, export, table_of_states
@@ -37,6 +40,7 @@ from kernelrl.agents.predicting import predict
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, check_range
+from kernelrl.agents.rigs import OpenEpisode, Rigs, open_episode
 from kernelrl.agents.saving import save
 from kernelrl.agents.spaces import Spaces
 from kernelrl.envs.wrapping import time_limit
@@ -112,6 +116,8 @@ class Agent:
         self.outside: tuple[float, float] | None = None
         self.free_steps = 0
         self.recovery: Recovery | None = None  # what `fit` keeps for its next call
+        self.running: Running | None = None  # the open episode of a loop of one's own
+        self.rigs: Rigs | None = None  # several open episodes, each with a handle of its own
         self.model: Any = None
         self._handed_over: tuple[Any, Any] = None, None
         self.seed = 0
@@ -374,26 +380,41 @@ class Agent:
         self.env_id = None if env.spec is None else env.spec.id
         self.action_names = tuple(map(str, names)) if len(names) == self.spaces.actions else ()
 
+    @property
+    def episode(self) -> Episode | None:
+        """The open episode of a loop of one's own: its step, state and chosen action; None if there is none."""
+        return None if self.running is None else self.running.shown(self)
+
     def begin_episode(self) -> None:
-        """Begin an episode."""
+        """Begin an episode. One that is still open is left behind: what was told stays learnt but is not counted."""
         self.check_started()
-        self.recovery = None
+        self._check_alone("begin_episode")
         self.check_episodes(1)
+        before = Snapshot.of(self)
+        self.recovery = None
         self.before_episodes(1)
         self.free_steps = 0
         verbs.begin_episode(self.handle())
+        self.running = Running(before)
 
     def choose(self, state: npt.ArrayLike, step: int, mask: npt.ArrayLike | None = None) -> Any:
         """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's.
 
-        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md.
+        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md. In an open episode,
+        asking again for the same state, step and mask gives the same action until its result is told by `observe`.
         """
         self.check_started()
-        spaces = self.spaces
+        self._check_alone("choose")
+        spaces, running = self.spaces, self.running
         x, h = spaces.check_state("state", state), spaces.check_step(step)
-        if mask is not None:
-            return spaces.action(choose_allowed(self.handle(), x, h, spaces.check_mask(mask)))
-        return spaces.action(int(verbs.choose(self.handle(), x, h)))
+        allowed = None if mask is None else spaces.check_mask(mask)
+        action = None if running is None else running.chosen(x, h, allowed)
+        if action is None:
+            handle = self.handle()
+            action = int(verbs.choose(handle, x, h)) if allowed is None else choose_allowed(handle, x, h, allowed)
+            if running is not None:
+                running.choose(x, h, allowed, action)
+        return spaces.action(action)
 
     def observe(
         self, state: npt.ArrayLike, action: Any, reward: float, next_state: npt.ArrayLike, step: int,
@@ -405,16 +426,11 @@ class Agent:
         """
         model, spaces = self.check_started(), self.spaces
         x = spaces.check_state("state", state)
-        y = spaces.check_state("next_state", next_state)
         h = spaces.check_step(step)
         a = spaces.check_action(action)
-        r = as_reward(reward)
-        ends = as_flag(terminated, "terminated")
-        if ends and not self.rewards.holds_zero:
-            raise self.rewards.end_error()
+        y, r, ends = self.check_result(reward, next_state, terminated)
+        self._check_alone("observe")
         if not self.rewards.holds(r):
-            if self.rewards.strict:
-                raise self.rewards.outside_error(r)
             low, high = self.outside or (r, r)
             self.outside = min(low, r), max(high, r)
         self.recovery = None
@@ -422,11 +438,27 @@ class Agent:
         if not verbs.has_room(self.handle()):
             self.model = verbs.grow(model)
         verbs.observe(self.handle(), x, a, r, y, h, ends)
+        if self.running is not None:
+            self.running.observe(y, h, ends, spaces.horizon)
+
+    def check_result(self, reward: Any, next_state: npt.ArrayLike, terminated: Any) -> tuple[Floats, float, bool]:
+        """The next state (d,), the reward and the flag of a transition, or an error that names what is wrong."""
+        y = self.spaces.check_state("next_state", next_state)
+        r, ends = as_reward(reward), as_flag(terminated, "terminated")
+        if ends and not self.rewards.holds_zero:
+            raise self.rewards.end_error()
+        if self.rewards.strict and not self.rewards.holds(r):
+            raise self.rewards.outside_error(r)
+        return y, r, ends
 
     def end_episode(self) -> None:
-        """End an episode."""
+        """End the open episode."""
+        self.check_started()
+        self._check_alone("end_episode")
+        if self.running is None:
+            raise RuntimeError("end_episode: no episode is open; begin_episode() opens one")
         verbs.end_episode(self.handle())
-        self.recovery = None
+        self.recovery = self.running = None
         self.episodes += 1
         if self.free_steps == self.spaces.horizon and self.rewards.hoped_for > 0.0:
             self.outside = 0.0, self.rewards.hoped_for
@@ -435,11 +467,49 @@ class Agent:
             outside, self.outside = self.outside, None
             self.widen(*outside)
 
+    def abandon_episode(self) -> None:
+        """Make the agent what it was before the open episode: the episode has never begun, and nothing was learnt."""
+        self.check_started()
+        self._check_alone("abandon_episode")
+        if self.running is None:
+            raise RuntimeError("abandon_episode: no episode is open, so there is nothing to abandon")
+        self.running.before.put_back(self)
+        self.running = None
+
+    def open_episode(self) -> OpenEpisode:
+        """Open one of several episodes at once, for several devices; it has `choose`, `observe`, `end` and `abandon`.
+
+        Actions of other open episodes whose results are not known yet count as visits (docs/own_loop.md).
+        """
+        self.check_started()
+        leave_unused(self, "open_episode")
+        return open_episode(self)
+
+    @property
+    def open_episodes(self) -> tuple[int, ...]:
+        """The numbers of the episodes that `open_episode` opened and that have not ended."""
+        return () if self.rigs is None else tuple(self.rigs.open)
+
+    def open_episode_number(self, number: int) -> OpenEpisode:
+        """The open episode of that number, for instance after loading."""
+        if self.rigs is None or number not in self.rigs.open:
+            raise ValueError(f"number must be one of the open episodes {list(self.open_episodes)}, got {number!r}")
+        return OpenEpisode(self, self.rigs.open[number])
+
+    def _check_alone(self, what: str) -> None:
+        """Raise RuntimeError if episodes with handles are open, unless the call comes from one of them."""
+        if self.rigs is not None and not self.rigs.acting:
+            raise RuntimeError(
+                f"{what}: episodes {list(self.open_episodes)} are open, each with a handle of its own "
+                "(open_episode_number gives it); use these, or end or abandon them first"
+            )
+
     # ------------------------------------------------------------------------------------------- fitting and evaluating
 
     def fit(
         self, env: gym.Env[Any, Any] | str, episodes: int, *, seed: int | None = None, driver: str = "auto",
         progress: bool | None = None, until_gap: float | None = None, monitor: Any = None, transitions: bool = False,
+        callback: Any = None, every: int = 100,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
@@ -454,15 +524,23 @@ class Agent:
         state: `history.optimism`. It needs the Python driver. `transitions` records every transition as a row of
         `history.transitions`, a polars frame that `learn_from` takes.
 
+        `callback`, a function or a list of them, is called as callback(agent, history) after every `every` episodes of
+        the agent and at the end; one that returns False ends the call. `krl.callbacks` has ready ones
+        (docs/callbacks.md).
+
         If the environment raises an exception or returns invalid values, the agent is as it was before that episode,
-        and the exception has the history of the episodes before it: `error.history`.
+        and the exception has the history of the episodes before it: `error.history`. After an exception in a callback
+        all episodes are kept, and it has their history, too.
         """
-        episodes = whole_number("episodes", episodes, 0)
+        episodes, callbacks = whole_number("episodes", episodes, 0), Callbacks(callback, every)
+        self._check_alone("fit")
+        leave_unused(self, "fit")
         self.check_episodes(episodes)
         if until_gap is not None:
             self.check_gap(until_gap)
         transitions = flag("transitions", transitions)
-        return fit(self, as_environment(env), episodes, seed, driver, progress, until_gap, monitor, transitions)
+        world = as_environment(env)
+        return fit(self, world, episodes, seed, driver, progress, until_gap, monitor, transitions, callbacks)
 
     def learn_from(
         self, table: Any, *, env: gym.Env[Any, Any] | str | None = None, seed: int | None = None,
@@ -484,6 +562,8 @@ class Agent:
             ignore: names of other columns that the table may have.
             progress: shows a bar on standard error; None shows it only on a terminal.
         """
+        self._check_alone("learn_from")
+        leave_unused(self, "learn_from")
         return learn_from(self, table, env, seed, ignore, progress)
 
     def evaluate(

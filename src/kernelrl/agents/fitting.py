@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents import codec
+from kernelrl.agents.callbacks import Callbacks
 from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recorded, Recovery
@@ -98,7 +100,7 @@ def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
 
 def fit(
     agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int | None, driver: str, progress: bool | None,
-    until_gap: float | None, monitor: Any, transitions: bool,
+    until_gap: float | None, monitor: Any, transitions: bool, callbacks: Callbacks,
 ) -> History:  # fmt: skip
     """Play `episodes` episodes in `env`; start the agent first if needed."""
     watch = None if monitor is None else Monitor(monitor, agent.episodes, agent.in_own_units)
@@ -116,47 +118,76 @@ def fit(
         loop = Loop(agent, world, compiled_horizon(env, agent.spaces.horizon), True, watch)
     tape = loop.tape = Tape(agent.spaces) if transitions else None
     returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
-    first, done, size, began, gap = agent.episodes, 0, 1, time.perf_counter(), math.inf
+    first, done, size, began, gap, stop = agent.episodes, 0, 1, time.perf_counter(), math.inf, False
+
+    def so_far() -> History:
+        """For callbacks: without what takes long to make."""
+        return History(first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), passed())
+
+    def passed() -> float:
+        return time.perf_counter() - began
 
     def history(interrupted: bool = False) -> History:
         optimism = None if watch is None else watch.result(first + done)
         return History(
-            first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), time.perf_counter() - began,
-            interrupted=interrupted, gap=None if math.isinf(gap) else gap, optimism=optimism,
+            first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), passed(),
+            interrupted=interrupted, stopped=stop, gap=None if math.isinf(gap) else gap, optimism=optimism,
             transitions=None if tape is None else tape.frame(first, lengths[:done]),
         )  # fmt: skip
 
     with Interrupts() as interrupts, Progress(progress, type(agent).__name__, episodes, returns) as bar:
-        while done < episodes and not interrupts.asked and (until_gap is None or gap > until_gap):
+        while done < episodes and not interrupts.asked and not stop and (until_gap is None or gap > until_gap):
             due = next_check(agent.episodes) - agent.episodes if until_gap is not None else size
             before, whole = time.perf_counter(), False
             try:
-                count = min(size, due, episodes - done)
+                count = min(size, due, episodes - done, callbacks.left(agent.episodes) or size)
                 played, wrong = loop.block(loop.world, count, returns[done:], lengths[done:], values[done:])
                 done += played
                 if wrong is not None:
                     raise wrong
-                whole = True
+                whole, seconds = True, time.perf_counter() - before
                 if until_gap is not None and played == due:
                     gap = agent.gap()
+                stop = ask(callbacks, agent, so_far, recovery)
             except BaseException as error:
                 done = agent.episodes - first  # whole episodes of an unfinished block also count
                 if recovery is not None and not whole:
                     recovery.restore(agent, first + done, loop.again)
                 agent.recovery = None
-                with contextlib.suppress(AttributeError, TypeError):
-                    error.history = history()  # type: ignore[attr-defined]
+                tell(error, history)
                 raise
-            seconds = time.perf_counter() - before
             if recovery is not None:
                 recovery.learnt(agent, seconds)
             if loop.compiled:
                 size = next_size(max(1, played), seconds)
             bar.update(done)
+        try:
+            stop = ask(callbacks, agent, so_far, recovery, end=True) or stop
+        except BaseException as error:
+            tell(error, history)
+            raise
         if first == 0 and done == episodes:
             bar.say(lambda: what_was_chosen(agent))
     agent.recovery = recovery if recovery is not None and recovery.worth_keeping else None
     return history(interrupted=done < episodes and interrupts.asked)
+
+
+def tell(error: BaseException, history: Callable[[], History]) -> None:
+    """Give an error the history of the episodes before it."""
+    with contextlib.suppress(AttributeError, TypeError):
+        error.history = history()  # type: ignore[attr-defined]
+
+
+def ask(
+    callbacks: Callbacks, agent: Agent, history: Callable[[], History], recovery: Recovery | None, end: bool = False
+) -> bool:
+    """Call the callbacks that are due; return whether to stop."""
+    stream = getattr(agent.model, "stream", None)
+    before = None if stream is None else stream.copy()
+    stop = callbacks.call(agent, history, end)
+    if recovery is not None and before is not None and not np.array_equal(before, agent.model.stream):
+        recovery.learnt(agent, math.inf)  # a callback drew random numbers, which playing again would not
+    return stop
 
 
 def what_was_chosen(agent: Agent) -> str:

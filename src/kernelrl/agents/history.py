@@ -30,6 +30,8 @@ class History:
     """Wall-clock time of the call."""
     interrupted: bool = False
     """Whether Ctrl-C ended the call before all episodes were played."""
+    stopped: bool = False
+    """Whether a callback ended the call."""
     gap: float | None = None
     """With `until_gap`, the largest gap between certified bounds at recent start states, at the last check."""
     optimism: "Optimism | None" = None

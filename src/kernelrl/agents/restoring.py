@@ -10,7 +10,8 @@ import numpy as np
 
 from kernelrl.agents import storage
 from kernelrl.agents.action_net import LIMIT
-from kernelrl.agents.archive import Archive
+from kernelrl.agents.archive import BEFORE, RIGS, Archive
+from kernelrl.agents.episode import Running, Snapshot
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.saving import state_of
 from kernelrl.jit import fields
@@ -18,7 +19,7 @@ from kernelrl.jit import fields
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["check_plausible", "read_beyond", "read_range", "read_started", "restore"]
+__all__ = ["FIXED", "check_plausible", "read_beyond", "read_range", "read_started", "restore", "restore_open"]
 
 KINDS = {
     "low": list, "high": list, "shape": list, "discrete": bool, "actions": int, "first_action": int, "horizon": int,
@@ -26,12 +27,17 @@ KINDS = {
 }  # fmt: skip
 LEAST = {"actions": 1, "first_action": -(2**53), "horizon": 1, "seed": 0, "episodes": 0, "free_steps": 0}
 MOST = 2**53
+FIXED = ("low", "high", "shape", "discrete", "actions", "first_action", "horizon", "seed", "action_net")
+"""What never changes once an agent has been started."""
 
 
-def restore(agent: Agent, started: dict[str, Any], archive: Archive) -> None:
-    """Give a new agent the state that `save` wrote; raise ValueError if it is not a valid state."""
+def restore(agent: Agent, started: dict[str, Any], archive: Archive, part: str = "") -> None:
+    """Give a new agent the state that `save` wrote; raise ValueError if it is not a valid state.
+
+    `part` says which arrays of the file are its own: "", or BEFORE for those before an open episode.
+    """
     arguments = read_started(started)
-    outlines = archive.outlines()
+    outlines = archive.outlines(part)
     check_plausible(started, outlines)
     agent.stored = started
     agent.start(*arguments)
@@ -40,12 +46,47 @@ def restore(agent: Agent, started: dict[str, Any], archive: Archive) -> None:
         raise ValueError(f"started has {'no ' if key not in started else ''}{key}")
     agent.outside, agent.free_steps = read_beyond(started["beyond"]), started["free_steps"]
     sizes = {"H": agent.spaces.horizon, "A": agent.spaces.actions, **extremes(agent)}
-    archive.check_names([name for name, _ in storage.arrays_of(new)])
+    archive.check_names([name for name, _ in storage.arrays_of(new)], part)
     fields.check_shapes(storage.with_arrays(new, outlines), new, **sizes)
-    model = storage.with_arrays(new, {name: archive.read(name) for name in outlines})
+    model = storage.with_arrays(new, {name: archive.read(part + name) for name in outlines})
     fields.check(model, new, **sizes)
     agent.model = fields.completed(model, new, **sizes)
     agent.episodes = started["episodes"]
+
+
+def restore_open(agent: Agent, twin: Agent, found: dict[str, Any], archive: Archive) -> None:
+    """Give an agent that was restored its open episode; `twin`, a new one, becomes what it was before the episode."""
+    kinds = {"step": int, "state": list, "action": int, "mask": list, "over": bool, "before": dict}
+    for key, kind in kinds.items():
+        if key not in found:
+            raise ValueError(f"open has no {key}")
+        may_be_none = key in ("state", "action", "mask") and found[key] is None
+        if type(found[key]) is not kind and not may_be_none:
+            raise ValueError(f"open: {key} must be of type {kind.__name__}, got {found[key]!r:.200}")
+    for key in sorted(found.keys() - kinds.keys()):
+        raise ValueError(f"open has {key}, which is not expected")
+    archive.check_names([], RIGS)
+    restore(twin, found["before"], archive, BEFORE)
+    for key in (*FIXED, "reward_range", "episodes"):
+        if agent.stored[key] != twin.stored[key]:
+            raise ValueError(f"open: {key} was {twin.stored[key]!r} before the episode and is {agent.stored[key]!r}")
+    spaces, action, mask = agent.spaces, found["action"], found["mask"]
+    if not 0 <= found["step"] <= spaces.horizon - (action is not None):
+        raise ValueError(f"open: step must be one of 0 … {spaces.horizon}, got {found['step']}")
+    if action is not None and (found["state"] is None or found["over"] or not 0 <= action < spaces.actions):
+        raise ValueError(f"open: action {action} cannot have been chosen")
+    if mask is not None and action is None:
+        raise ValueError("open: a mask is kept with the action that was chosen, and there is none")
+    state = None if found["state"] is None else check_place(spaces, found["state"])
+    allowed = None if mask is None else spaces.check_mask(mask)
+    agent.running = Running(Snapshot.of(twin), found["step"], state, action, allowed, found["over"])
+
+
+def check_place(spaces: Any, state: list[Any]) -> Any:
+    """A state (d,) of an open episode."""
+    if not all(type(number) is float for number in state) or len(state) != spaces.dimensions:
+        raise ValueError(f"open: state must be {spaces.dimensions} numbers, got {state!r:.200}")
+    return spaces.check_states(np.array(state).reshape(1, *spaces.shape), "open: state")[0]
 
 
 def extremes(agent: Agent) -> dict[str, float]:

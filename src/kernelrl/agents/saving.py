@@ -1,4 +1,4 @@
-"""Saves an agent: its hyper-parameters, its state besides the model, and the model's arrays."""
+"""Saves an agent: its hyper-parameters, its state besides the model, the model's arrays, and an open episode."""
 
 from __future__ import annotations
 
@@ -22,9 +22,18 @@ def save(agent: Agent, path: str | os.PathLike[str]) -> None:
         "agent": type(agent).__name__,
         "hyper_parameters": codec.encode_all({name: getattr(agent, name) for name in agent.hyper_parameters}),
     }
+    arrays = {} if agent.model is None else dict(storage.arrays_of(agent.model))
     if agent.model is not None:
         header["started"] = state_of(agent)
-    storage.write_file(path, header, dict(storage.arrays_of(agent.model)) if agent.model is not None else {})
+    if agent.running is not None:
+        header["open"] = agent.running.to_store()
+        arrays |= dict(agent.running.before.arrays())
+    if agent.rigs is not None:
+        from kernelrl.agents import rig_files
+
+        header["rigs"] = rig_files.to_store(agent.rigs)
+        arrays |= rig_files.arrays_of_rigs(agent.rigs, agent)
+    storage.write_file(path, header, arrays)
 
 
 def state_of(agent: Agent) -> dict[str, Any]:

@@ -125,6 +125,10 @@ class Spaces:
         """The action with that number, as the environment takes it."""
         return self.net.action(number) if self.net is not None else number + self.first_action
 
+    def as_given(self, state: Floats) -> Any:
+        """A state (d,) as users give it: an int, or an array of the shape of an observation."""
+        return int(state[0]) if self.discrete else state.reshape(self.shape).copy()
+
     def check_action(self, action: Any) -> int:
         """The number of the action, from 0; for a continuous one, that of the nearest in the net."""
         if self.net is not None:
