@@ -110,6 +110,12 @@ class ActionNet:
         """A, the number of actions."""
         return math.prod(self.bins)
 
+    @property
+    def space(self) -> gym.spaces.Box:
+        """The Box itself."""
+        low, high = (bound.reshape(self.shape).astype(self.dtype) for bound in (self.low, self.high))
+        return gym.spaces.Box(low, high, dtype=np.dtype(self.dtype).type)
+
     @cached_property
     def points(self) -> Floats:
         """(A, d_A) the actions, rounded to the Box's type, the last axis fastest."""

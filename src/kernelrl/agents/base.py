@@ -10,6 +10,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy;  exporting: writes it as C or JSON
     explaining    why an action is played;  evidence: the data of kernel agents behind it
+    forecasting   simulates what more episodes would be worth
     saving, restoring            agents in files;  classes: their classes by name
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
@@ -34,6 +35,7 @@ from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.explaining import Explanation, explain
 from kernelrl.agents.exporting import Exported, export, table_of_states
 from kernelrl.agents.fitting import fit
+from kernelrl.agents.forecasting import Forecast, forecast
 from kernelrl.agents.history import History
 from kernelrl.agents.logged import learn_from
 from kernelrl.agents.predicting import predict
@@ -41,6 +43,7 @@ from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.rigs import OpenEpisode, Rigs, open_episode
+from kernelrl.agents.rows import Rows
 from kernelrl.agents.saving import save
 from kernelrl.agents.spaces import Spaces
 from kernelrl.envs.wrapping import time_limit
@@ -83,6 +86,7 @@ class Agent:
         keeps_promises      whether a reward outside a range given by the user is an error
         to_store            the state that is not in the model, for files
         capture, reinstate  copies of the state, for going back to the last whole episode
+        kept_transitions    the transitions so far, for `forecast`
         check_gap, gap      certificates, for `fit(…, until_gap=…)`
 
     Its methods can use `check_started`, `read`, `in_own_units` and, once the agent has been started,
@@ -249,6 +253,10 @@ class Agent:
     def after_rows(self) -> None:
         """Look at settings that depend on data, and bring values up to date, once."""
         verbs.catch_up(self.model)
+
+    def kept_transitions(self) -> Rows | None:
+        """All transitions so far, in order, or None if they are not kept."""
+        return None
 
     def rescaled(self, keep: float) -> Any:
         """The model in the units of `self.rewards`, which has widened (see the verb `rescaled` for `keep`).
@@ -576,6 +584,26 @@ class Agent:
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         return evaluate(self, as_environment(env), episodes, seed, delta)
+
+    def forecast(
+        self, episodes: Sequence[int] = (50, 100, 200), *, transitions: Any = None, resamples: int = 10,
+        evaluations: int = 100, seed: int = 0, progress: bool | None = None,
+    ) -> Forecast:  # fmt: skip
+        """What more episodes would be worth: simulated values of the policy to deploy (docs/forecast.md).
+
+        Copies of the agent go on in environments made of the transitions so far. The agent does not change, and the
+        environment is not needed. What the data have not seen is not in the forecast.
+
+        Args:
+            episodes: after how many more episodes; their value now is always the first.
+            transitions: all transitions so far, as `learn_from` takes them; None takes those that the agent has kept,
+                which agents with automatic settings do.
+            resamples: of the episodes so far, with an environment for each.
+            evaluations: episodes that each policy is evaluated on.
+            seed: of the simulations.
+            progress: shows a bar on standard error; None shows it only on a terminal.
+        """
+        return forecast(self, episodes, transitions, resamples, evaluations, seed, progress)
 
     # ---------------------------------------------------------------------------------------------------- reading out
 

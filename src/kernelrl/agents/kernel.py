@@ -36,6 +36,7 @@ from kernelrl.agents.guarantees import (
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
+from kernelrl.agents.rows import Rows
 from kernelrl.agents.schedules import Bandwidths, Local
 from kernelrl.agents.spaces import Spaces
 from kernelrl.bonuses.interface import before_data, with_data_of
@@ -307,6 +308,15 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if isinstance(self.bandwidth, Bandwidths):
             return self.bandwidth.sigmas[0]
         return check_bandwidth(self.bandwidth(k)) if callable(self.bandwidth) else float(self.bandwidth)
+
+    def kept_transitions(self) -> Rows | None:
+        """Those of an agent with automatic settings."""
+        if not self.model.settings.logs:
+            return None
+        log, n = self.model.log, int(self.model.log.number[0])
+        steps, actions, ended = (label[:n].copy() for label in log.labels)
+        states = log.states[:, :n]
+        return Rows(states[0].copy(), actions, log.reward[:n].copy(), states[1].copy(), steps, ended.astype(np.bool_))
 
     def before_episodes(self, count: int) -> int:
         """Start to use the bandwidths and the Lipschitz constant of the next episode."""
