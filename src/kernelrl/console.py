@@ -88,11 +88,12 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, done: int) -> None:
-        """Show that `done` episodes have been played, or rows taken in."""
+    def update(self, done: int, shown: int | None = None) -> None:
+        """Show that `done` episodes have been played, or rows taken in; the bar is at `shown`, if that is given."""
         if self._bar is not None and done:
             recent = [] if self._returns is None else self._returns[max(0, done - 100) : done]
-            self._bar.update(self._task, completed=done, mean=f"{float(np.mean(recent)):.3g}" if len(recent) else "")
+            mean = f"{float(np.mean(recent)):.3g}" if len(recent) else ""
+            self._bar.update(self._task, completed=done if shown is None else shown, mean=mean)
 
     def say(self, text: Callable[[], str]) -> None:
         """Print a line that stays below the bar, if there is a bar and something to say."""

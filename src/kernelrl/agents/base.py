@@ -34,7 +34,7 @@ from kernelrl.agents.episode import Episode, Running, Snapshot, leave_unused
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.explaining import Explanation, explain
 from kernelrl.agents.exporting import Exported, export, table_of_states
-from kernelrl.agents.fitting import fit
+from kernelrl.agents.fitting import budget_of, fit
 from kernelrl.agents.forecasting import Forecast, forecast
 from kernelrl.agents.history import History
 from kernelrl.agents.logged import learn_from
@@ -515,11 +515,14 @@ class Agent:
     # ------------------------------------------------------------------------------------------- fitting and evaluating
 
     def fit(
-        self, env: gym.Env[Any, Any] | str, episodes: int, *, seed: int | None = None, driver: str = "auto",
+        self, env: gym.Env[Any, Any] | str, episodes: int | None = None, *, steps: int | None = None,
+        seed: int | None = None, driver: str = "auto",
         progress: bool | None = None, until_gap: float | None = None, monitor: Any = None, transitions: bool = False,
         callback: Any = None, every: int = 100,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
+
+        With `steps` in place of `episodes`, the call ends with the episode in which that number of steps is reached.
 
         `driver` is "compiled" (a `krl.envs.CompiledEnv`, in no wrappers but those that `gym.make` adds), "python" (any
         environment) or "auto".
@@ -540,15 +543,15 @@ class Agent:
         and the exception has the history of the episodes before it: `error.history`. After an exception in a callback
         all episodes are kept, and it has their history, too.
         """
-        episodes, callbacks = whole_number("episodes", episodes, 0), Callbacks(callback, every)
+        budget, callbacks = budget_of(episodes, steps), Callbacks(callback, every)
         self._check_alone("fit")
         leave_unused(self, "fit")
-        self.check_episodes(episodes)
+        self.check_episodes(budget.episodes or 0)  # those of a number of steps are checked as they come
         if until_gap is not None:
             self.check_gap(until_gap)
         transitions = flag("transitions", transitions)
         world = as_environment(env)
-        return fit(self, world, episodes, seed, driver, progress, until_gap, monitor, transitions, callbacks)
+        return fit(self, world, budget, seed, driver, progress, until_gap, monitor, transitions, callbacks)
 
     def learn_from(
         self, table: Any, *, env: gym.Env[Any, Any] | str | None = None, seed: int | None = None,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kernelrl.agents import codec
 from kernelrl.agents.callbacks import Callbacks
+from kernelrl.agents.checks import whole_number
 from kernelrl.agents.history import History
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recorded, Recovery
@@ -30,7 +31,7 @@ from kernelrl.episodes.on_net import on_net
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["fit", "next_size"]
+__all__ = ["budget_of", "fit", "next_size"]
 
 BLOCK_SECONDS = 0.1  # how long compiled code runs before Python handles Ctrl-C and the progress bar
 Floats = npt.NDArray[np.float64]
@@ -99,10 +100,10 @@ def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
 
 
 def fit(
-    agent: Agent, env: gym.Env[Any, Any], episodes: int, seed: int | None, driver: str, progress: bool | None,
+    agent: Agent, env: gym.Env[Any, Any], budget: Budget, seed: int | None, driver: str, progress: bool | None,
     until_gap: float | None, monitor: Any, transitions: bool, callbacks: Callbacks,
 ) -> History:  # fmt: skip
-    """Play `episodes` episodes in `env`; start the agent first if needed."""
+    """Play the episodes of `budget` in `env`; start the agent first if needed."""
     watch = None if monitor is None else Monitor(monitor, agent.episodes, agent.in_own_units)
     if watch is not None and driver == "compiled":
         raise ValueError('monitor: looking at each choice needs the Python driver; leave driver="compiled" out')
@@ -117,6 +118,7 @@ def fit(
         world = on_net(dynamics, agent.spaces.net)
         loop = Loop(agent, world, compiled_horizon(env, agent.spaces.horizon), True, watch)
     tape = loop.tape = Tape(agent.spaces) if transitions else None
+    episodes = budget.most
     returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
     first, done, size, began, gap, stop = agent.episodes, 0, 1, time.perf_counter(), math.inf, False
 
@@ -135,12 +137,16 @@ def fit(
             transitions=None if tape is None else tape.frame(first, lengths[:done]),
         )  # fmt: skip
 
+    def left() -> int:
+        return budget.left(done, int(lengths[:done].sum()), loop.horizon)
+
     with Interrupts() as interrupts, Progress(progress, type(agent).__name__, episodes, returns) as bar:
-        while done < episodes and not interrupts.asked and not stop and (until_gap is None or gap > until_gap):
+        while left() and not interrupts.asked and not stop and (until_gap is None or gap > until_gap):
             due = next_check(agent.episodes) - agent.episodes if until_gap is not None else size
             before, whole = time.perf_counter(), False
             try:
-                count = min(size, due, episodes - done, callbacks.left(agent.episodes) or size)
+                count = min(size, due, left(), callbacks.left(agent.episodes) or size)
+                agent.check_episodes(count)
                 played, wrong = loop.block(loop.world, count, returns[done:], lengths[done:], values[done:])
                 done += played
                 if wrong is not None:
@@ -160,16 +166,50 @@ def fit(
                 recovery.learnt(agent, seconds)
             if loop.compiled:
                 size = next_size(max(1, played), seconds)
-            bar.update(done)
+            bar.update(done, budget.done(done, int(lengths[:done].sum())))
         try:
             stop = ask(callbacks, agent, so_far, recovery, end=True) or stop
         except BaseException as error:
             tell(error, history)
             raise
-        if first == 0 and done == episodes:
+        if first == 0 and not left():
             bar.say(lambda: what_was_chosen(agent))
     agent.recovery = recovery if recovery is not None and recovery.worth_keeping else None
-    return history(interrupted=done < episodes and interrupts.asked)
+    return history(interrupted=left() > 0 and interrupts.asked)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a call of `fit` goes on: a number of episodes, or until the episode in which `steps` are reached."""
+
+    episodes: int | None
+    steps: int | None
+
+    @property
+    def most(self) -> int:
+        """The largest number of episodes, each of which has a step."""
+        return self.episodes if self.episodes is not None else self.steps or 0
+
+    def left(self, played: int, steps: int, horizon: int) -> int:
+        """How many episodes may follow before this is asked again: only the last can reach the number of steps."""
+        if self.episodes is not None:
+            return self.episodes - played
+        missing = (self.steps or 0) - steps
+        return max(1, missing // horizon) if missing > 0 else 0
+
+    def done(self, played: int, steps: int) -> int:
+        """What a bar shows, of `most`."""
+        return played if self.episodes is not None else min(steps, self.most)
+
+
+def budget_of(episodes: Any, steps: Any) -> Budget:
+    """The budget from the arguments of `fit`."""
+    if (episodes is None) == (steps is None):
+        both = "both were given" if steps is not None else "neither was given"
+        raise TypeError(f"fit: give a number of episodes, or steps=…, a number of steps; {both}")
+    if steps is not None:
+        return Budget(None, whole_number("steps", steps, 0))
+    return Budget(whole_number("episodes", episodes, 0), None)
 
 
 def tell(error: BaseException, history: Callable[[], History]) -> None:
