@@ -79,7 +79,7 @@ def test_files_that_docs_name(name):
 
 
 # pages whose blocks of code run one after another
-RUN = ("logged_data.md", "export.md", "explain.md", "own_loop.md", "callbacks.md")
+RUN = ("logged_data.md", "export.md", "explain.md", "own_loop.md", "callbacks.md", "forecast.md")
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
