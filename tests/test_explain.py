@@ -191,3 +191,34 @@ def test_command_line(tmp_path):
     assert (tmp_path / "why.png").exists()
     with pytest.raises(ValueError, match="states have 2 numbers, got 1"):
         run(app, ["explain", file, "--state", "0.3"], catch_exceptions=False)
+
+
+def test_many_actions_stay_readable():
+    """Counts of representatives are those of the actions that are played, and sentences name a few actions only."""
+    agent = trained(krl.KernelUCBVI(bandwidth=0.1), "kernelrl/Oil-v0")
+    found = agent.explain([0.5], 2)
+    text, actions = str(found), found.as_dict()["actions"]
+    played = [row for row in actions if row["is_deployed"]] + [row for row in actions if row["is_learning"]][:1]
+    assert len(actions) > 12 and max(map(len, text.splitlines())) < 100
+    head = next(line for line in text.splitlines() if "counts of" in line)
+    for row in played:
+        assert f"({row['action'][0]:.4g})" in head
+
+
+def test_ties_that_do_not_go_to_the_first():
+    """AdaMB plays the middle of a ball, which is not the first of the actions in it."""
+    agent = trained(krl.AdaMB(), "kernelrl/Oil-v0")
+    for x in (0.1, 0.5, 0.9):
+        found = agent.explain([x], 2).as_dict()
+        why, worth = found["deployed"]["why"], [row["deployed"] for row in found["actions"]]
+        first = found["actions"][worth.index(max(worth))]
+        assert ("ties go to the first" in why) == (first["is_deployed"] and " as good as " in why)
+        assert len(why) < 120 and len(found["learning"]["why"]) < 120
+
+
+@pytest.mark.filterwarnings("error")
+def test_distances_that_overflow_are_none():
+    agent = trained(krl.KernelUCBVI(), "CartPole-v1", 20)
+    found = agent.explain([0.0, 1e300, 0.0, 0.0], 0)
+    json.dumps(found.as_dict(), allow_nan=False)
+    assert found.as_dict()["evidence"]["nearest"][0]["distance"] is None and "inf" not in str(found)

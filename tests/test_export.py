@@ -250,6 +250,51 @@ def test_head_of_the_file(tmp_path):
     assert not (tmp_path / "no.h").exists()
 
 
+HOSTILE = ("/* a */", "*\\\n/ int x;", "*??/\n/ int x;", "a??/", "\u202e", "\0\r\n*/", "**//**", "\ud800", "é", "a\\")
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", HOSTILE)
+def test_any_text_fits_into_the_comment(text, tmp_path):
+    agent = trained("UCBVI", bins=3)
+    agent.export(tmp_path / "policy.h", labels=[text] * 4, environment=text)
+    compiled(tmp_path / "policy.h")
+    agent.export(tmp_path / "policy.json", labels=[text] * 4, environment=text)
+    assert json.loads((tmp_path / "policy.json").read_text())["labels"] == [text] * 4
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["SPLIT", "REAL", "CALL", "sqrt"])
+def test_any_name_compiles(name, tmp_path):
+    """Also one that contains what stands for something else in the code's templates."""
+    trained("KernelUCBVI", **MERGED).export(tmp_path / "policy.h", name=name, precision="float")
+    compiled(tmp_path / "policy.h", name=name, real="float")
+
+
+@needs_compiler
+@pytest.mark.parametrize("names", [("kernelrl", "kernelrl"), ("tank", "Tank")])
+def test_two_policies_of_one_name_do_not_compile(names, tmp_path):
+    """Else the second would be left out without a word, and the first played in its place."""
+    trained("UCBVI", bins=3).export(tmp_path / "one.h", name=names[0])
+    trained("UCBVI", bins=4).export(tmp_path / "two.h", name=names[1])
+    source = tmp_path / "both.c"
+    source.write_text('#include "one.h"\n#include "two.h"\n')
+    done = subprocess.run([COMPILER, *FLAGS, "-c", str(source), "-o", str(tmp_path / "o")], capture_output=True)
+    assert done.returncode and b"two policies are called" in done.stderr
+
+
+@needs_compiler
+def test_states_whose_distances_overflow(tmp_path):
+    """They have no nearest representative; the first one counts, in the library, too."""
+    agent = krl.KernelUCBVI()
+    agent.fit("CartPole-v1", 20, seed=0, progress=False)
+    agent.export(tmp_path / "policy.h", max_bytes=None, steps=[0, 100, 499])
+    states = np.array([[0.0, sign * size, 0.0, 0.0] for size in (1e100, 1e155, 1e300) for sign in (-1, 1)])
+    for h in (0, 100, 499):
+        steps = np.full(len(states), h)
+        np.testing.assert_array_equal(compiled(tmp_path / "policy.h")(states, steps), played(agent, states, steps))
+
+
 def test_json_file(tmp_path):
     agent = trained("KernelUCBVI", **MERGED)
     agent.export(tmp_path / "policy.json", steps=[0, 3], environment="rooms")
@@ -263,8 +308,14 @@ def test_too_large(tmp_path):
     agent = trained("KernelUCBVI")
     with pytest.raises(ValueError, match=r"max_bytes: the tables take [\d,]+ bytes, more than 1,000; the largest, val"):
         agent.export(tmp_path / "policy.h", max_bytes=1000)
-    with pytest.raises(ValueError, match=r'precision="float" .* steps=….*reading="nearest"'):
-        agent.export(tmp_path / "policy.h", max_bytes=1000)
+    size, single = (agent.export(tmp_path / "a.h", write=False, precision=p).bytes for p in ("double", "float"))
+    with pytest.raises(ValueError, match=rf'max_bytes={size}; precision="float" .* steps=range.*reading="nearest"'):
+        agent.export(tmp_path / "policy.h", max_bytes=single)
+    with pytest.raises(ValueError) as error:
+        agent.export(tmp_path / "policy.h", max_bytes=single - 1)
+    assert "float" not in str(error.value)  # what is said to work does
+    every = int(re.search(rf"steps=range\(0, {H}, (\d)\)", str(error.value))[1])
+    assert agent.export(tmp_path / "a.h", write=False, steps=range(0, H, every), max_bytes=single - 1).bytes < single
     assert not list(tmp_path.iterdir())
     agent.export(tmp_path / "policy.h", max_bytes=None)
 
@@ -287,9 +338,11 @@ def test_refusals(tmp_path):
         ({"path": tmp_path / "a.json", "precision": "float"}, '"float" is for C'),
         ({"max_bytes": 0}, "max_bytes"),
         ({"labels": ["one"]}, "labels: give one for each of 4"),
+        ({"labels": "abcd"}, "labels: give a list of texts"),
+        ({"labels": 4}, "labels: give a list of texts"),
         ({"path": tmp_path / "no" / "a.h"}, "there is no folder"),
     ):
-        with pytest.raises((ValueError, FileNotFoundError), match=match):
+        with pytest.raises((TypeError, ValueError, FileNotFoundError), match=match):
             agent.export(**{"path": path, **wrong})
     assert not list(tmp_path.iterdir())
 

@@ -41,7 +41,8 @@ def placed(settings: Any, x: Floats, step: int) -> Floats:
 def distances(settings: Any, metric: Any, points: Floats, place: Floats) -> Floats:
     """(n,) ρ between `points` (n, places) and a place."""
     if isinstance(metric, Lp):
-        found: Floats = np.linalg.norm(points - place, ord=metric.p, axis=1) if len(points) else np.zeros(0)
+        with np.errstate(over="ignore"):  # of states near the largest numbers: they are infinitely far away
+            found: Floats = np.linalg.norm(points - place, ord=metric.p, axis=1) if len(points) else np.zeros(0)
         return found
     square, out = np.zeros(1), np.zeros(len(points))
     for i, point in enumerate(points):
@@ -88,6 +89,11 @@ def evidence_of(model: Any, metric: Any, kernel: Kernel, x: Floats, step: int, m
     return of_samples(model, metric, kernel, x, step, most)
 
 
+def or_none(distance: float) -> float | None:
+    """A distance, or None where it overflows, as JSON has no infinite numbers."""
+    return float(distance) if math.isfinite(distance) else None
+
+
 def raw(settings: Any, metric: Any, place: Floats) -> list[float]:
     """The state of a place; where a map cannot be undone, its image."""
     d = place.size - (settings.step_scale > 0.0)
@@ -109,7 +115,7 @@ def of_representatives(model: Any, metric: Any, kernel: Kernel, x: Floats, step:
     means = store.rewards[p, :U, :A] / np.maximum(counts, 1.0)
     rows = [
         {
-            "state": raw(settings, metric, points[v]), "distance": float(rho[v]), "share": float(shares[v]),
+            "state": raw(settings, metric, points[v]), "distance": or_none(rho[v]), "share": float(shares[v]),
             "weights": weights[v].tolist(), "counts": smoothed[v].tolist(),
             "mean_rewards": [float(r) if n > 0 else None for r, n in zip(means[v], counts[v], strict=True)],
         }
@@ -155,7 +161,7 @@ def of_samples(model: Any, metric: Any, kernel: Kernel, x: Floats, step: int, mo
             "state": raw(settings, metric, store.states[FROM, t]), "action": int(store.labels[ACTION, t]),
             "reward": float(store.reward[t]), "next_state": raw(settings, metric, store.states[TO, t]),
             "step": int(store.labels[STEP, t]), "terminated": bool(store.labels[TERMINATED, t]),
-            "distance": float(rho[t]), "weight": float(w),
+            "distance": or_none(rho[t]), "weight": float(w),
         }
         for t, w in zip(order, weights, strict=True)
     ]  # fmt: skip

@@ -13,6 +13,7 @@ __all__ = ["draw"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 ESTIMATE, BONUS = "#0072B2", "#9CCBE8"
+MARKERS = "ov^s<D>"
 MOST_LINES = 7
 
 
@@ -81,20 +82,23 @@ def draw_line(axes: Any, explanation: Explanation) -> None:
     x = content["state"][0]
     if explanation.lines is not None:
         states, q = explanation.lines
+        discrete = bool((np.diff(states) == 1.0).all())  # numbers of states, with nothing between them
         best = [a for a, action in enumerate(content["actions"]) if action["is_learning"] or action["is_deployed"]]
         shown = range(q.shape[1]) if q.shape[1] <= MOST_LINES else best[:MOST_LINES]
         for i, a in enumerate(shown):
             name = label_of(content["actions"][a])
             values = np.where(np.isfinite(q[:, a]), q[:, a], np.nan)
-            axes.plot(states, values, color=COLOURS[i % len(COLOURS)], lw=1.4, label=name)
+            style = {"ls": "", "marker": MARKERS[i % len(MARKERS)], "ms": 5, "alpha": 0.8} if discrete else {"lw": 1.4}
+            axes.plot(states, values, color=COLOURS[i % len(COLOURS)], label=name, **style)
         axes.legend(fontsize=7.5, title="q of action", title_fontsize=7.5, frameon=False)
-    for row in (content["evidence"] or {}).get("nearest", []):
+    rows = (content["evidence"] or {}).get("nearest", [])
+    for row in rows:
         height = 0.02 + 0.1 * strength(row)
         axes.axvline(row["state"][0], ymax=height, color="#555555", lw=1.2)
     axes.axvline(x, color="black", lw=1.0, ls=":")
     axes.set_xlabel("state")
     axes.set_ylabel("q, in units of reward")
-    axes.set_title("q along the states; ticks: nearest data, by weight", fontsize=9)
+    axes.set_title(f"q along the states{'; ticks: nearest data, by weight' if rows else ''}", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import html
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ __all__ = ["Explanation", "explain"]
 
 Floats = npt.NDArray[np.float64]
 MOST_ROWS = 12  # actions in a table
+MOST_NAMES = 4  # actions in a sentence
+MOST_COUNTS = 4  # columns of counts of representatives
 CLOSE = 1e-9  # relative to the range of values: differences below are ties
 
 
@@ -85,7 +88,7 @@ class Explanation:
             return []
         if evidence["kind"] == "cells":
             return ["", evidence["text"]]
-        rows, head = [], ["state", "distance"]
+        rows, head, columns = [], ["state", "distance"], self._counted()
         for row in evidence["nearest"]:
             state = f"({', '.join(f'{s:.4g}' for s in row['state'])})"
             if evidence["kind"] == "samples":
@@ -94,11 +97,21 @@ class Explanation:
                 )
             else:
                 weights = " ".join(sorted({number(w) for w in row["weights"]}, reverse=True)[:1])
-                counts = " ".join(number(n) for n in row["counts"][:MOST_ROWS])
+                counts = " ".join(number(row["counts"][a]) for a in columns)
                 rows.append([state, number(row["distance"]), number(row["share"]), weights, counts])
-        head += ["weight", "action", "reward"] if evidence["kind"] == "samples" else ["share", "weight", "counts"]
+        actions = self.content["actions"]
+        counts = "counts" if len(columns) == len(actions) else f"counts of {names(actions[a] for a in columns)}"
+        head += ["weight", "action", "reward"] if evidence["kind"] == "samples" else ["share", "weight", counts]
         title = f"nearest {len(rows)} of {evidence['number']:,} {evidence['kind']}, read: {evidence['reading']}"
         return ["", title, *aligned(head, rows)]
+
+    def _counted(self) -> list[int]:
+        """The actions whose counts are listed: all, or of many those that are played."""
+        actions: list[dict[str, Any]] = self.content["actions"]
+        if len(actions) <= MOST_COUNTS:
+            return list(range(len(actions)))
+        learning = [a for a, action in enumerate(actions) if action["is_learning"]][:1]
+        return sorted({*learning, *(a for a, action in enumerate(actions) if action["is_deployed"])})
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -118,6 +131,13 @@ def number(value: float | None) -> str:
 def named(action: Any) -> str:
     """An action in a table."""
     return f"({', '.join(f'{a:.4g}' for a in action)})" if isinstance(action, list) else str(action)
+
+
+def names(actions: Iterable[dict[str, Any]]) -> str:
+    """Actions in a sentence: the first few, and how many more there are."""
+    found = [named(a["action"]) for a in actions]
+    more = len(found) - MOST_NAMES
+    return ", ".join(found) if more <= 0 else f"{', '.join(found[:MOST_NAMES])} and {more} more"
 
 
 def aligned(head: list[str], rows: list[list[str]]) -> list[str]:
@@ -189,12 +209,12 @@ def why_learning(agent: Agent, actions: list[dict[str, Any]], best: npt.NDArray[
     """Why the learning policy plays what it plays."""
     if agent.plays_at_random():
         return "any action, drawn at random: it does not use its data yet"
-    names = ", ".join(named(actions[a]["action"]) for a in best[:MOST_ROWS])
+    said = names(actions[a] for a in best)
     untried = all(actions[a]["tried"] is False for a in best)
     if len(best) == 1:
-        return f"{names}, which was never tried here" if untried else f"{names}, the largest q"
+        return f"{said}, which was never tried here" if untried else f"{said}, the largest q"
     what = "never tried here" if untried else "equally large q"
-    return f"one of {names}{' …' if len(best) > MOST_ROWS else ''}, drawn at random: {what}"
+    return f"one of {said}, drawn at random: {what}"
 
 
 def why_deployed(actions: list[dict[str, Any]], played: int, worth: Floats | None, scale: float) -> str:
@@ -206,10 +226,10 @@ def why_deployed(actions: list[dict[str, Any]], played: int, worth: Floats | Non
     if len(best) == 1:
         with_bonus = actions[played]["q"] is not None and worth[played] == actions[played]["q"]
         return f"{name}, the largest {'q' if with_bonus else 'value without bonus'}"
-    others = ", ".join(named(actions[a]["action"]) for a in best[:MOST_ROWS] if a != played)
+    others, first = names(actions[a] for a in best if a != played), played == best[0]
     if all(actions[a]["tried"] is False for a in best):
-        return f"{name}: nothing is known here, so the first action counts"
-    return f"{name}: as good as {others}, and ties go to the first"
+        return f"{name}: nothing is known here" + (", so the first action counts" if first else "")
+    return f"{name}: as good as {others}" + (", and ties go to the first" if first else "")
 
 
 def notes(agent: Agent, best: float, value: float, cap: float, scale: float) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,18 +76,17 @@ def policy_file(agent: Agent, steps: Any, labels: Any, environment: str | None, 
     check_hooks(agent)
     spaces, form = agent.spaces, agent.policy_form(map_code)
     kept = check_steps(steps, spaces.horizon)
-    if kept is not None:
-        form = form.at_steps(list(kept))
     low, high = spaces.finite_box()
     about = {
         "agent": type(agent).__name__, "environment": str(environment or agent.env_id or "not known"),
         "horizon": f"{spaces.horizon} steps", "learnt from": f"{agent.episodes:,} episodes",
         "kernelrl": __version__,
     }  # fmt: skip
-    return PolicyFile(
-        form, about, low, high, spaces.horizon, spaces.actions, spaces.first_action, axes_of(spaces.net), kept,
+    file = PolicyFile(
+        form, about, low, high, spaces.horizon, spaces.actions, spaces.first_action, axes_of(spaces.net), None,
         check_labels(labels, agent),
     )  # fmt: skip
+    return file if kept is None else at_steps(file, kept)
 
 
 def table_of_states(agent: Agent) -> GridTable:
@@ -144,6 +143,8 @@ def check_labels(given: Iterable[str] | None, agent: Agent) -> tuple[str, ...]:
     """The argument `labels`, by default as the environment calls its actions."""
     if given is None:
         return agent.action_names
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"labels: give a list of texts, one for each action, got {given!r}")
     labels = tuple(map(str, given))
     if agent.spaces.net is not None or len(labels) != agent.spaces.actions:
         raise ValueError(
@@ -158,13 +159,30 @@ def too_large(file: PolicyFile, size: int, limit: int, precision: str, suffix: s
     largest, table = max(file.tables().items(), key=lambda item: item[1].nbytes)
     shape = " × ".join(f"{n:,}" for n in table.shape)
     remedies = [f"max_bytes={size}"]
-    if precision == "double" and suffix == ".h":
+    if suffix == ".h" and precision == "double" and file.bytes("float") <= limit:
         remedies.append(f'precision="float" ({file.bytes("float"):,} bytes)')
-    rows = len(file.steps) if file.steps is not None else file.horizon
-    if rows > 1:
-        remedies.append("steps=…, tables for some steps only")
+    every = fewer_steps(file, limit, precision)
+    if every:
+        smaller = at_steps(file, range(0, file.horizon, every)).bytes(precision)
+        remedies.append(f"steps=range(0, {file.horizon}, {every}), tables for some steps only ({smaller:,} bytes)")
     remedies.append(file.form.smaller())
     return (
         f"max_bytes: the tables take {size:,} bytes, more than {limit:,}; the largest, {largest}, has {shape} entries. "
         f"What would work: {'; '.join(remedies)}"
     )
+
+
+def fewer_steps(file: PolicyFile, limit: int, precision: str) -> int | None:
+    """The smallest power of 2 such that tables of every so many steps are small enough; None: there is none."""
+    every = 2
+    while file.steps is None and every < file.horizon:
+        if at_steps(file, range(0, file.horizon, every)).bytes(precision) <= limit:
+            return every
+        every *= 2
+    return None
+
+
+def at_steps(file: PolicyFile, steps: Iterable[int]) -> PolicyFile:
+    """The same file with the tables of these steps only."""
+    kept = tuple(steps)
+    return replace(file, form=file.form.at_steps(list(kept)), steps=kept)

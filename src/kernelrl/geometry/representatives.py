@@ -295,8 +295,12 @@ def search_cells(reps, space, u):
 
 @inner
 def nearest(reps, space, u):
-    """The nearest representative at any distance, or -1 if there is none; ρ² is then in `square`."""
-    best, found, number = math.inf, -1, reps.number[KNOWN]
+    """The nearest representative at any distance, or -1 if there is none; ρ² is then in `square`.
+
+    It is the first one where all are so far away that ρ² overflows.
+    """
+    number = reps.number[KNOWN]
+    best, found = math.inf, 0 if number > 0 else -1
     for block in range((number + (BLOCK - 1)) // BLOCK):
         if (
             squares_in_block(space, reps.places.blocks, block, min(BLOCK, number - block * BLOCK), u, reps.buffer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +71,9 @@ class PolicyFile:
 
     def header(self, name: str, precision: str = "double") -> str:
         """The C99 header; all names in it begin with `name`."""
-        code = self._functions()
-        code = code.replace("@", f"{name}_").replace("LIT", "f" if precision == "float" else "")
+        code = self._functions().replace("LIT", "f" if precision == "float" else "")
         code = re.sub(r"CALL\((\w+)\)", r"\1f" if precision == "float" else r"\1", code)
-        code = re.sub(r"\bREAL\b", precision, code)
+        code = re.sub(r"\bREAL\b", precision, code).replace("@", f"{name}_")  # the name last: it may contain the others
         guard = f"{name.upper()}_POLICY_H"
         maths = sorted(set(re.findall(MATHS, code)))
         includes = [
@@ -83,14 +83,16 @@ class PolicyFile:
             *(["math.h"] if maths else []),
         ]
         tables = "\n".join(c_table(name, key, table, precision) for key, table in self.tables().items())
+        content = f"0x{zlib.crc32((name + tables + code).encode()):08x}u"
+        clash = f"two policies are called {name.upper()}: export one of them with another name (case does not count)"
         return "\n".join([
-            self._comment(name, precision, maths), f"#ifndef {guard}", f"#define {guard}", "",
+            self._comment(name, precision, maths), f"#ifndef {guard}", f"#define {guard} {content}", "",
             *(f"#include <{file}>" for file in includes), "",
             "#if defined(__clang__)", "#pragma STDC FP_CONTRACT OFF", "#endif", "",
             f"#define {name.upper()}_STATE_SIZE {len(self.low)}", f"#define {name.upper()}_ACTIONS {self.actions}",
             f"#define {name.upper()}_HORIZON {self.horizon}",
             *([f"#define {name.upper()}_ACTION_SIZE {len(self.axes)}"] if self.axes is not None else []), "",
-            tables, code, f"#endif /* {guard} */", "",
+            tables, code, f"#elif {guard} != {content}", f'#error "{clash}"', f"#endif /* {guard} */", "",
         ])  # fmt: skip
 
     def _comment(self, name: str, precision: str, maths: list[str]) -> str:
@@ -118,7 +120,7 @@ class PolicyFile:
             ]
         else:
             lines += ["In single precision actions may differ from the library's where two are almost equally good."]
-        text = "\n".join(f" * {line}".rstrip().replace("*/", "* /") for line in lines)
+        text = "\n".join(f" * {in_comment(line)}".rstrip() for line in lines)
         return f"/*\n{text}\n */"
 
     def _functions(self) -> str:
@@ -177,7 +179,7 @@ static inline void @act(const REAL *state, int step, REAL *action)
                 for key, table in self.tables().items()
             },
         }  # fmt: skip
-        return json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n"
+        return json.dumps(content, allow_nan=False) + "\n"
 
 
 def c_table(name: str, key: str, table: Table, precision: str) -> str:
@@ -199,6 +201,12 @@ def c_table(name: str, key: str, table: Table, precision: str) -> str:
     lines.append(line)
     shape = " x ".join(str(n) for n in table.shape)
     return f"static const {kind} {name}_{key}[{max(1, table.size)}] = {{ /* {shape} */\n" + "\n".join(lines) + "\n};\n"
+
+
+def in_comment(text: str) -> str:
+    """A line in a C comment; what could end the comment, or makes compilers warn, is spaced out or replaced by ?."""
+    line = "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text).replace("??/", "?? /")
+    return re.sub(r"\*(?=/)|/(?=\*)", r"\g<0> ", line)
 
 
 def is_name(text: Any) -> bool:
