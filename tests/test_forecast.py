@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -109,9 +111,10 @@ def test_continuous_actions():
 
 def test_bad_input(trained):
     agent, transitions = trained
-    for wrong in ([], [0], [-1], [1.5], ["a"]):
+    for wrong in ([], [0], [-1], [1.5], ["a"], None, "10"):
         with pytest.raises((TypeError, ValueError), match="episodes"):
             agent.forecast(wrong, progress=False)
+    assert agent.forecast(np.int64(2), resamples=1, evaluations=2, progress=False).episodes.tolist() == [0, 2]
     with pytest.raises(ValueError, match="needs 5 episodes"):
         agent.forecast([5], transitions=transitions.head(30), progress=False)
     with pytest.raises(RuntimeError, match="start"):
@@ -125,3 +128,22 @@ def test_bad_input(trained):
     table.start(gym.spaces.Discrete(3), gym.spaces.Discrete(2), 4, 0)
     with pytest.raises(TypeError, match="Box"):
         table.forecast([5])
+
+
+def test_ctrl_c_ends_a_forecast(trained, monkeypatch):
+    """`fit` would end early and return, and the value of fewer episodes would stand in the forecast."""
+    plain = Resampled.reset
+
+    def reset(self, **arguments):
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # within `fit`
+            signal.raise_signal(signal.SIGINT)
+            monkeypatch.undo()
+        return plain(self, **arguments)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(Resampled, "reset", reset)
+        with pytest.raises(KeyboardInterrupt):
+            trained[0].forecast([5], resamples=1, evaluations=2, progress=False)
+    finally:
+        signal.signal(signal.SIGINT, before)

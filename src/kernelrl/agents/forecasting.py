@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +112,8 @@ def forecast(
         for b in range(resamples):
             env, copied = resampled(agent, rows, first, seed, b), copy.deepcopy(agent)
             for m, more in enumerate(np.diff(marks, prepend=0).tolist()):
-                if more:
-                    copied.fit(env, more, progress=False)
+                if more and copied.fit(env, more, progress=False).interrupted:
+                    raise KeyboardInterrupt  # else the value of fewer episodes would stand in the forecast
                 values[b, m] = copied.evaluate(env, evaluations, seed).mean
                 bar.update(b * len(marks) + m + 1)
     return Forecast(len(first), marks, values)
@@ -121,7 +121,7 @@ def forecast(
 
 def marks_of(episodes: Sequence[int]) -> npt.NDArray[np.int64]:
     """The numbers of episodes in order, beginning with 0."""
-    given = [episodes] if isinstance(episodes, int) else list(episodes)
+    given = [episodes] if isinstance(episodes, str) or not isinstance(episodes, Iterable) else list(episodes)
     if not given:
         raise ValueError("episodes must have numbers of further episodes, such as [50, 100, 200]; it is empty")
     return np.array(sorted({0, *(whole_number("episodes", n, 1) for n in given)}), np.int64)
