@@ -356,6 +356,42 @@ def test_an_abandoned_episode_among_others(name, loaded, tmp_path):
             handle.choose(START)
 
 
+def told(handle, reward):
+    """One step of an episode."""
+    handle.choose(START)
+    handle.observe(reward, START)
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["", "loaded"])
+def test_no_number_is_given_twice(loaded, tmp_path):
+    """An ended episode keeps its number, so that abandoning a later one leaves it alone."""
+
+    def again(agent):
+        agent.save(tmp_path / "a.krl")
+        return krl.load(tmp_path / "a.krl") if loaded else agent
+
+    agent = started("UCBVI")
+    first, _, _ = (agent.open_episode() for _ in range(3))
+    first.abandon()
+    agent = again(agent)
+    ended = agent.open_episode()
+    assert ended.number == 3
+    told(ended, 1.0)
+    ended.end()
+    agent = again(agent)
+    counts = agent.counts([START], 0)
+    later = agent.open_episode()
+    assert later.number == 4
+    told(later, 0.5)
+    later.abandon()
+    assert agent.episodes == 1 and np.array_equal(agent.counts([START], 0), counts)
+    assert agent.open_episode().number == 4  # as if the abandoned one had never begun
+    for number in agent.open_episodes:
+        agent.open_episode_number(number).end()
+    agent = again(agent)
+    assert agent.episodes == 4 and agent.open_episode().number == 5  # also after a time when none was open
+
+
 # ----------------------------------------------------------------------------------------------------------- bad calls
 
 

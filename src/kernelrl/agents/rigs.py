@@ -129,7 +129,7 @@ class Rigs:
             agent.begin_episode()
         assert rig.running is not None
         rig.running.before = self.before
-        self.open[call.number] = rig
+        self.open[call.number], agent.numbers = rig, max(agent.numbers, call.number + 1)
         self._catch_up(agent)
 
     def _catch_up(self, agent: Agent) -> None:
@@ -255,7 +255,7 @@ def open_episode(agent: Agent) -> OpenEpisode:
     """Open one more episode."""
     agent.check_episodes(1 + len(agent.open_episodes))
     rigs = agent.rigs or Rigs(Snapshot.of(agent))
-    number = max(agent.episodes + len(rigs.open), 1 + max(rigs.open, default=-1))
+    number = max(agent.episodes + len(rigs.open), agent.numbers)
     agent.rigs = rigs
     try:
         rigs.perform(agent, Call(OPEN, number, action=int(len(rigs.open) > 0)))
