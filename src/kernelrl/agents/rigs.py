@@ -172,17 +172,25 @@ class Rigs:
         self.behind = True
 
     def abandon(self, agent: Agent, number: int) -> None:
-        """Make the agent what it would be without that episode, by repeating the calls of the others."""
+        """Make the agent what it would be without that episode, by repeating the calls of the others.
+
+        This may take long; after Ctrl-C everything is as before.
+        """
         rest = [call for call in self.calls if call.number != number]
         kept = {key: rig for key, rig in self.open.items() if key != number}
+        now, known = Snapshot.of(agent), (self.calls, self.open, self.behind)
         self.before.put_back(agent)
+        self.before = Snapshot.of(agent)
         self.calls, self.open, self.behind = [], {}, True
-        if rest:
-            self.before = Snapshot.of(agent)
+        try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they were given the first time
                 for call in rest:
                     self._repeat(agent, call)
+        except BaseException:
+            now.put_back(agent)
+            self.calls, self.open, self.behind = known
+            raise
         for key, rig in kept.items():  # the handles keep their objects
             rig.__dict__.update(self.open[key].__dict__)
             self.open[key] = rig
