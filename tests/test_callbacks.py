@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import types
 
@@ -68,7 +69,7 @@ def test_one_that_returns_false_stops():
     history = agent.fit(make_env(), 1000, seed=0, callback=[Seen(answer=False), other], every=20)
     assert len(history) == agent.episodes == 20 and history.stopped and not history.interrupted
     assert other.calls == [20]
-    for answer in (None, 0, True, np.False_):
+    for answer in (None, 0, True):
         assert len(ucbvi().fit(make_env(), 50, seed=0, callback=Seen(answer=answer), every=20)) == 50
 
 
@@ -172,11 +173,41 @@ def test_an_environment_that_fails_after_a_callback_drew_random_numbers(tmp_path
     assert content(agent, tmp_path) == kept[agent.episodes]
 
 
-def test_one_that_learns_is_an_error():
-    agent = ucbvi()
-    with pytest.raises(RuntimeError, match=r"^callback: it must not let the agent learn") as caught:
-        agent.fit(make_env(), 35, seed=0, callback=lambda agent, _: agent.fit(make_env(), 1), every=10)
-    assert len(caught.value.history) == agent.episodes or agent.episodes == 11
+@pytest.mark.parametrize("call", ["fit", "observe", "begin_episode", "open_episode", "learn_from"])
+def test_one_that_learns_is_an_error(call, tmp_path):
+    """It changes nothing, and the agent goes on."""
+    x, agent, plain = [0.5, 0.5], ucbvi(), ucbvi()
+    arguments = {"fit": (make_env(), 1), "observe": (x, 0, 1.0, x, 0), "learn_from": ({},)}.get(call, ())
+    with pytest.raises(RuntimeError, match=rf"^{call}: a callback must not let the agent learn") as caught:
+        agent.fit(make_env(), 35, seed=0, callback=lambda agent, _: getattr(agent, call)(*arguments), every=10)
+    assert len(caught.value.history) == agent.episodes == 10
+    agent.fit(make_env(), 5)
+    plain.fit(make_env(), 15, seed=0)
+    assert content(agent, tmp_path) == content(plain, tmp_path)
+
+
+def test_a_copy_may_learn_in_a_callback(tmp_path):
+    agent, plain, copies = ucbvi(), ucbvi(), []
+
+    def tries(agent, history):
+        copies.append(copy.deepcopy(agent))
+        copies[-1].fit(make_env(), 5)
+
+    agent.fit(make_env(), 20, seed=0, callback=tries, every=10)
+    plain.fit(make_env(), 20, seed=0)
+    assert content(agent, tmp_path) == content(plain, tmp_path) and [c.episodes for c in copies] == [15, 25]
+
+
+@pytest.mark.parametrize("answer", [False, np.False_])
+def test_false_of_numpy_stops_too(answer):
+    """A comparison of NumPy numbers, such as `history.returns.mean() < 0.9`, is not Python's own False."""
+    history = ucbvi().fit(make_env(), 35, seed=0, callback=lambda agent, history: answer, every=10)
+    assert history.stopped and len(history) == 10
+
+
+@pytest.mark.parametrize("answer", [None, True, np.True_, 0, 0.0, "stop"])
+def test_nothing_else_stops(answer):
+    assert not ucbvi().fit(make_env(), 15, seed=0, callback=lambda agent, history: answer, every=10).stopped
 
 
 def test_bad_arguments(tmp_path):
@@ -187,6 +218,9 @@ def test_bad_arguments(tmp_path):
     for every in (0, -1, 1.5, None):
         with pytest.raises((TypeError, ValueError), match=r"^every must be"):
             agent.fit(make_env(), 1, callback=Seen(), every=every)
+    for every in (-5, 2.5, "a", True):
+        with pytest.raises(ValueError, match=r"^the attribute `every` of a callback must be a whole number"):
+            agent.fit(make_env(), 1, callback=Seen(every=every))
     with pytest.raises(ValueError, match=r"^mean must be a finite number, got nan"):
         C.StopAt(float("nan"))
     with pytest.raises(ValueError, match=r"^seconds must be"):

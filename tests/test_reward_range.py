@@ -375,3 +375,19 @@ def test_factor_of_the_distance_from_the_cap():
     assert (costs.low, costs.high, keep) == (-2.0, 0.0, 0.0)
     both, keep = first.widened(-2.0, 6.0)
     assert (both.low, both.high, keep) == (-2.0, 6.0, 0.25)
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_exact_greedy_is_loaded_after_the_range_has_widened(stationary, tmp_path):
+    """Also when later samples begin a new chunk of memory."""
+    agent = krl.GreedyKernelUCBVI(representatives=None, stationary=stationary, bandwidth=0.1, lipschitz=2.0)
+    agent.start(gym.spaces.Box(0.0, 1.0, (2,)), gym.spaces.Discrete(2), 3, seed=0)
+    rng = np.random.default_rng(0)
+    for episode in range(80):
+        agent.begin_episode()
+        for step in range(3):
+            x, y = rng.random(2), rng.random(2)
+            agent.observe(x, agent.choose(x, step), float(rng.random()) * (9.0 if episode == 5 else 1.0), y, step)
+        agent.end_episode()
+    agent.save(tmp_path / "agent.krl")
+    assert krl.load(tmp_path / "agent.krl").episodes == 80

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
-from kernelrl.agents.rigs import with_visits
+from kernelrl.agents.rigs import Rigs, with_visits
 from killed_loops import check_all_lines
 from naive.rigs import NaiveRigs
 from test_interface import AGENTS, CLASSES, make
@@ -354,6 +354,64 @@ def test_an_abandoned_episode_among_others(name, loaded, tmp_path):
     for handle in (first, gone, second):
         with pytest.raises(RuntimeError, match="has ended or was abandoned"):
             handle.choose(START)
+
+
+def test_ctrl_c_while_an_episode_is_abandoned_changes_nothing(monkeypatch, tmp_path):
+    """The calls of the others are repeated, which may take long."""
+    agent, _ = play(started("GreedyKernelUCBVI"), 4, 60)
+    handle = agent.open_episode_number(agent.open_episodes[0])
+    before, perform, left = content(agent, tmp_path), Rigs.perform, [20]
+
+    def interrupted(self, agent, call):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return perform(self, agent, call)
+
+    monkeypatch.setattr(Rigs, "perform", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        handle.abandon()
+    assert content(agent, tmp_path) == before
+    twin = krl.load(tmp_path / "content.krl")
+    handle.abandon()
+    twin.open_episode_number(handle.number).abandon()
+    assert content(agent, tmp_path) == content(twin, tmp_path)
+
+
+def told(handle, reward):
+    """One step of an episode."""
+    handle.choose(START)
+    handle.observe(reward, START)
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["", "loaded"])
+def test_no_number_is_given_twice(loaded, tmp_path):
+    """An ended episode keeps its number, so that abandoning a later one leaves it alone."""
+
+    def again(agent):
+        agent.save(tmp_path / "a.krl")
+        return krl.load(tmp_path / "a.krl") if loaded else agent
+
+    agent = started("UCBVI")
+    first, _, _ = (agent.open_episode() for _ in range(3))
+    first.abandon()
+    agent = again(agent)
+    ended = agent.open_episode()
+    assert ended.number == 3
+    told(ended, 1.0)
+    ended.end()
+    agent = again(agent)
+    counts = agent.counts([START], 0)
+    later = agent.open_episode()
+    assert later.number == 4
+    told(later, 0.5)
+    later.abandon()
+    assert agent.episodes == 1 and np.array_equal(agent.counts([START], 0), counts)
+    assert agent.open_episode().number == 4  # as if the abandoned one had never begun
+    for number in agent.open_episodes:
+        agent.open_episode_number(number).end()
+    agent = again(agent)
+    assert agent.episodes == 4 and agent.open_episode().number == 5  # also after a time when none was open
 
 
 # ----------------------------------------------------------------------------------------------------------- bad calls

@@ -122,6 +122,8 @@ class Agent:
         self.recovery: Recovery | None = None  # what `fit` keeps for its next call
         self.running: Running | None = None  # the open episode of a loop of one's own
         self.rigs: Rigs | None = None  # several open episodes, each with a handle of its own
+        self.numbers = 0  # above the numbers of all episodes that had handles, except abandoned ones
+        self.only_looked_at = False  # while a callback of `fit` runs
         self.model: Any = None
         self._handed_over: tuple[Any, Any] = None, None
         self.seed = 0
@@ -396,6 +398,7 @@ class Agent:
     def begin_episode(self) -> None:
         """Begin an episode. One that is still open is left behind: what was told stays learnt but is not counted."""
         self.check_started()
+        self._check_may_learn("begin_episode")
         self._check_alone("begin_episode")
         self.check_episodes(1)
         before = Snapshot.of(self)
@@ -437,6 +440,7 @@ class Agent:
         h = spaces.check_step(step)
         a = spaces.check_action(action)
         y, r, ends = self.check_result(reward, next_state, terminated)
+        self._check_may_learn("observe")
         self._check_alone("observe")
         if not self.rewards.holds(r):
             low, high = self.outside or (r, r)
@@ -490,6 +494,7 @@ class Agent:
         Actions of other open episodes whose results are not known yet count as visits (docs/own_loop.md).
         """
         self.check_started()
+        self._check_may_learn("open_episode")
         leave_unused(self, "open_episode")
         return open_episode(self)
 
@@ -503,6 +508,14 @@ class Agent:
         if self.rigs is None or number not in self.rigs.open:
             raise ValueError(f"number must be one of the open episodes {list(self.open_episodes)}, got {number!r}")
         return OpenEpisode(self, self.rigs.open[number])
+
+    def _check_may_learn(self, what: str) -> None:
+        """Raise RuntimeError if the call comes from a callback of `fit`."""
+        if self.only_looked_at:
+            raise RuntimeError(
+                f"{what}: a callback must not let the agent learn; use a copy, such as copy.deepcopy(agent), or do it "
+                "after fit"
+            )
 
     def _check_alone(self, what: str) -> None:
         """Raise RuntimeError if episodes with handles are open, unless the call comes from one of them."""
@@ -544,6 +557,7 @@ class Agent:
         all episodes are kept, and it has their history, too.
         """
         budget, callbacks = budget_of(episodes, steps), Callbacks(callback, every)
+        self._check_may_learn("fit")
         self._check_alone("fit")
         leave_unused(self, "fit")
         self.check_episodes(budget.episodes or 0)  # those of a number of steps are checked as they come
@@ -573,6 +587,7 @@ class Agent:
             ignore: names of other columns that the table may have.
             progress: shows a bar on standard error; None shows it only on a terminal.
         """
+        self._check_may_learn("learn_from")
         self._check_alone("learn_from")
         leave_unused(self, "learn_from")
         return learn_from(self, table, env, seed, ignore, progress)
@@ -750,5 +765,5 @@ class Agent:
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: everything except the copy for recovery and memory addresses."""
-        return self.__dict__ | {"recovery": None, "_handed_over": (None, None)}
+        """What is pickled: everything except the copy for recovery, memory addresses and that a callback runs."""
+        return self.__dict__ | {"recovery": None, "only_looked_at": False, "_handed_over": (None, None)}

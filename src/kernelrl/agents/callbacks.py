@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+import numpy as np
 
 from kernelrl.agents.checks import as_environment, positive, whole_number
 from kernelrl.agents.history import History
@@ -44,7 +45,7 @@ class Callbacks:
             raise TypeError(f"callback must be a function (agent, history), or a list of them, got {callback!r:.200}")
         period = whole_number("every", every, 1)
         self._callbacks: list[Callback] = list(given)
-        self._every = [period if getattr(each, "every", None) is None else each.every for each in given]  # type: ignore[attr-defined]
+        self._every = [period_of(each, period) for each in given]
         self._called = [-1] * len(given)  # the number of episodes at the last call
 
     def left(self, episodes: int) -> int | None:
@@ -61,13 +62,21 @@ class Callbacks:
         ]  # fmt: skip
         if not due:
             return False
-        so_far, stop = history(), False
-        for i in due:
-            self._called[i] = k
-            stop = self._callbacks[i](agent, so_far) is False or stop
-            if agent.episodes != k or agent.running is not None:
-                raise RuntimeError("callback: it must not let the agent learn; fit goes on where it was")
+        so_far, stop, agent.only_looked_at = history(), False, True
+        try:
+            for i in due:
+                self._called[i] = k
+                answer = self._callbacks[i](agent, so_far)
+                stop = (isinstance(answer, bool | np.bool_) and not answer) or stop
+        finally:
+            agent.only_looked_at = False
         return stop
+
+
+def period_of(callback: Any, period: int) -> int:
+    """How many episodes there are between two calls of a callback: its own `every`, or `period`."""
+    own = getattr(callback, "every", None)
+    return period if own is None else whole_number("the attribute `every` of a callback", own, 0)
 
 
 def check_every(every: int | None) -> int | None:

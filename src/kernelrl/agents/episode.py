@@ -61,6 +61,7 @@ class Snapshot(NamedTuple):
         """Make the agent what it was; the snapshot cannot be used again."""
         agent.reinstate(self.captured)
         agent.outside, agent.free_steps, agent.recovery = self.outside, self.free_steps, None
+        agent.numbers = self.state.get("numbers", 0)
 
     def arrays(self) -> Iterator[tuple[str, Any]]:
         """The arrays to save, by name."""

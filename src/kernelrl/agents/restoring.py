@@ -42,6 +42,7 @@ def restore(agent: Agent, started: dict[str, Any], archive: Archive, part: str =
     agent.stored = started
     agent.start(*arguments)
     new, agent.model = agent.model, None  # until the state has been checked
+    agent.numbers = read_numbers(started)
     for key in sorted(started.keys() ^ state_of(agent).keys()):
         raise ValueError(f"started has {'no ' if key not in started else ''}{key}")
     agent.outside, agent.free_steps = read_beyond(started["beyond"]), started["free_steps"]
@@ -111,6 +112,16 @@ def read_started(started: dict[str, Any]) -> tuple[gym.Space[Any], gym.Space[Any
         if not least <= started[key] <= (2**63 - 1 if key == "seed" else MOST):
             raise ValueError(f"started: {key} is {started[key]}, which is outside what is possible")
     return read_states(started), read_actions(started), started["horizon"], started["seed"]
+
+
+def read_numbers(started: dict[str, Any]) -> int:
+    """Above which numbers the next episode with a handle comes; a file has it where the number of episodes is lower."""
+    if "numbers" not in started:
+        return 0
+    numbers = started["numbers"]
+    if type(numbers) is not int or not started["episodes"] < numbers <= MOST:
+        raise ValueError(f"started: numbers is {numbers!r}, which is outside what is possible")
+    return numbers
 
 
 def read_actions(started: dict[str, Any]) -> gym.Space[Any]:

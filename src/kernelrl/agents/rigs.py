@@ -129,7 +129,7 @@ class Rigs:
             agent.begin_episode()
         assert rig.running is not None
         rig.running.before = self.before
-        self.open[call.number] = rig
+        self.open[call.number], agent.numbers = rig, max(agent.numbers, call.number + 1)
         self._catch_up(agent)
 
     def _catch_up(self, agent: Agent) -> None:
@@ -172,17 +172,25 @@ class Rigs:
         self.behind = True
 
     def abandon(self, agent: Agent, number: int) -> None:
-        """Make the agent what it would be without that episode, by repeating the calls of the others."""
+        """Make the agent what it would be without that episode, by repeating the calls of the others.
+
+        This may take long; after Ctrl-C everything is as before.
+        """
         rest = [call for call in self.calls if call.number != number]
         kept = {key: rig for key, rig in self.open.items() if key != number}
+        now, known = Snapshot.of(agent), (self.calls, self.open, self.behind)
         self.before.put_back(agent)
+        self.before = Snapshot.of(agent)
         self.calls, self.open, self.behind = [], {}, True
-        if rest:
-            self.before = Snapshot.of(agent)
+        try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they were given the first time
                 for call in rest:
                     self._repeat(agent, call)
+        except BaseException:
+            now.put_back(agent)
+            self.calls, self.open, self.behind = known
+            raise
         for key, rig in kept.items():  # the handles keep their objects
             rig.__dict__.update(self.open[key].__dict__)
             self.open[key] = rig
@@ -255,7 +263,7 @@ def open_episode(agent: Agent) -> OpenEpisode:
     """Open one more episode."""
     agent.check_episodes(1 + len(agent.open_episodes))
     rigs = agent.rigs or Rigs(Snapshot.of(agent))
-    number = max(agent.episodes + len(rigs.open), 1 + max(rigs.open, default=-1))
+    number = max(agent.episodes + len(rigs.open), agent.numbers)
     agent.rigs = rigs
     try:
         rigs.perform(agent, Call(OPEN, number, action=int(len(rigs.open) > 0)))

@@ -46,5 +46,6 @@ def state_of(agent: Agent) -> dict[str, Any]:
         "episodes": agent.episodes, "action_net": None if spaces.net is None else spaces.net.to_store(),
         "reward_range": [rewards.low, rewards.high, rewards.empty], "beyond": agent.outside,
         "free_steps": agent.free_steps,
+        **({"numbers": agent.numbers} if agent.numbers > agent.episodes else {}),
         **agent.to_store(),
     }  # fmt: skip

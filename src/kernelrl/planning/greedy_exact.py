@@ -177,7 +177,8 @@ def greedy_exact_with_units(values, settings, store, old, keep):
     H, new, stationary, Y = settings.horizon, settings.units, settings.stationary, values.Y
     # The number of remaining steps for the values of each row, or of each chunk.
     rows = (H - np.arange(H))[:, None, None]
-    V = fallen(values.V, rows if stationary else (H - lists_of(Y))[None, :, None], keep)
+    used = slots(Y)[:, : values.V.shape[2]]  # the others stay 0: the first row, which nobody reads, is never written
+    V = np.where(used, fallen(values.V, rows if stationary else (H - lists_of(Y))[None, :, None], keep), 0.0)
     by_cone = H - lists_of(values.cones)
     # G also includes the sample's own step; for a sample without next state only the reward changes units.
     left = rows if stationary else (H - lists_of(values.S) // settings.actions)[None, :, None]
@@ -192,7 +193,7 @@ def greedy_exact_with_units(values, settings, store, old, keep):
         G=G,
         sums=refilled(values.sums, values.S, values.owner, G),
         V=V,
-        ceiling=np.where(slots(Y)[:, : V.shape[2]], V, 0.0).max(axis=2, initial=0.0),
+        ceiling=V.max(axis=2, initial=0.0),
         height=fallen(values.height, by_cone[:, None], keep),
         lowest=fallen(values.lowest, by_cone, keep),
         floor=fallen(values.floor, H - np.arange(H), keep),
