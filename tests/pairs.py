@@ -100,6 +100,7 @@ class Pair:
         continuous: bool = False,  # actions are those of a net, from -1 to 2
         measured: bool = False,  # their distance is given as it is, and lipschitz holds for it
         plan_tolerance: float = 1e-12,  # of plans on representatives
+        mask=None,  # which actions are allowed in a state
         **others,
     ):
         H, A, d = log.H, log.A, log.d
@@ -125,8 +126,10 @@ class Pair:
             "action_bandwidth": None if related is None and measured else "auto" if related is None else related,
             "action_metric": "euclidean" if measured or (related is not None and not continuous) else "auto",
             "action_bins": A if continuous else "auto",
+            **({} if mask is None else {"mask": mask}),
             **others,
         }
+        self.mask = mask
         L = lipschitz_constants(lipschitz, H)
         shared = (H, A, sigma, beta, kernel[1], metric[1])
         bonus = SimplifiedBonus(H, *factors)
@@ -161,6 +164,9 @@ class Pair:
             self.naive = representatives.before(self.naive, itself, blend)
             self.deployed = representatives.before(self.deployed, blend=blend)
             self.naive.followers.append(self.deployed)
+        if mask is not None:
+            for one in (self.naive, self.naive.naive, self.deployed, self.deployed.naive):
+                one.mask = mask
         self.bandwidths = None
         if local is not None:
             table = NaiveLocal(A, sigma, *local, kernel[1], metric[1], representatives)
@@ -199,10 +205,18 @@ class Pair:
                     expected = expected + self.low * (self.log.H - h)
                 assert_allclose(actual, expected, rtol=TOLERANCE, atol=off, err_msg=f"{name} at step {h}")
 
+    def allowed(self, q, states) -> np.ndarray:
+        """Q of the actions that are allowed; -∞ of others."""
+        if self.mask is None:
+            return q
+        return np.array(
+            [[q[i, a] if self.mask(x, a) else -np.inf for a in range(self.log.A)] for i, x in enumerate(states)]
+        )
+
     def check_policies(self, states) -> None:
         """The action chosen is optimistic-greedy, the one deployed greedy without bonus; ties aside."""
         for h in range(self.log.H):
-            q, deployed = self.naive.q_values(states, h), self.deployed.q_values(states, h)
+            q, deployed = (self.allowed(one.q_values(states, h), states) for one in (self.naive, self.deployed))
             for i, x in enumerate(states):
                 number = self.agent.spaces.check_action
                 assert number(self.agent.choose(x, h)) in argmax_set(q[i], 2 * self.tolerance)
@@ -220,7 +234,9 @@ class Pair:
                 if rng.random() < 0.5:  # people with their own loop need not ask, nor obey, nor ask about this state
                     x = t.x if rng.random() < 0.5 else states[rng.integers(len(states))]
                     a = self.agent.spaces.check_action(self.agent.choose(x, t.h))
-                    assert rng.random() < 0.8 or a in argmax_set(self.naive.q_values([x], t.h)[0], 2 * self.tolerance)
+                    assert rng.random() < 0.8 or a in argmax_set(
+                        self.allowed(self.naive.q_values([x], t.h), [x])[0], 2 * self.tolerance
+                    )
                 self.observe(t)
                 seen += 1
                 if seen in moments:

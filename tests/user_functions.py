@@ -31,3 +31,9 @@ class Namespace:
     """Functions may lie deeper."""
 
     around = around
+
+
+@njit
+def only_right_of_half(state, action):
+    """A mask: action 0 only where the first coordinate is above 0.5."""
+    return action != 0 or state[0] > 0.5

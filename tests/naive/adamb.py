@@ -12,6 +12,7 @@ import numpy as np
 
 from naive.adaptive_ql import Ball, NaiveAdaptiveQL, NaiveJointAdaptiveQL
 from naive.grid import Optimism
+from naive.masks import best
 
 
 class DataBall(Ball):
@@ -119,15 +120,22 @@ class AdaMB:
             for ball in balls:
                 if ball.n:
                     ball.q = np.mean([r + worth[cell] for r, cell in ball.data]) + self.margin(ball, h)
-            pairs = [(ball.states(self.d), ball.q) for ball in balls]
             for cell in self.V[h]:
-                self.V[h][cell] = min(self.V[h][cell], max(q for states, q in pairs if inside(cell, states)))
+                self.V[h][cell] = min(self.V[h][cell], self.top(cell, h))
             self.extended[h] = dict(self.V[h])
             if self.L is not None:
                 for cell in self.V[h]:
                     self.extended[h][cell] = min(
                         value + self.L * distance(cell, other) for other, value in self.V[h].items()
                     )
+
+    def top(self, cell, h) -> float:
+        """The largest Q_h of the balls that contain a cell, of those actions that are allowed at its centre."""
+        q = [
+            max(ball.q for ball in balls if inside(cell, ball.states(self.d)))
+            for (step, _), balls in self.balls.items() if step == h
+        ]  # fmt: skip
+        return best(q, self.mask, self.low + (np.array(cell[0]) + cell[1] / 2) / self.inverse)
 
     def rescale(self, old, new) -> None:
         self.nothing = new.nothing

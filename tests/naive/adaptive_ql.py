@@ -11,6 +11,8 @@ import itertools
 
 import numpy as np
 
+from naive.masks import best
+
 
 class Ball:
     def __init__(self, corner, side, q, n):
@@ -32,8 +34,8 @@ class NaiveAdaptiveQL:
 
     finest = np.inf  # balls of the radius 2^-finest do not split
 
-    def __init__(self, H, A, optimism, low, high, nothing=0.0):
-        self.nothing = nothing
+    def __init__(self, H, A, optimism, low, high, nothing=0.0, mask=None):
+        self.nothing, self.mask = nothing, mask
         self.H, self.A, self.optimism = H, A, optimism
         self.low, self.inverse = np.asarray(low), 1 / (np.asarray(high) - low)
         self.balls = {(h, a): [Ball(np.zeros(len(low)), 1.0, optimism.cap(h), 0)] for h in range(H) for a in range(A)}
@@ -74,7 +76,7 @@ class NaiveAdaptiveQL:
         return np.array([self.ball(x, h, a).q for a in range(self.A)])
 
     def value(self, x, h) -> float:
-        return 0.0 if h == self.H else min(self.optimism.cap(h), self.q_values(x, h).max())
+        return 0.0 if h == self.H else min(self.optimism.cap(h), best(self.q_values(x, h), self.mask, x))
 
     def counts(self, x, h) -> np.ndarray:
         return np.array([self.ball(x, h, a).n for a in range(self.A)])

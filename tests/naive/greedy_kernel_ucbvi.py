@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from naive.estimates import Data, counts, distances, next_values, rewards_of_step, simplified_bonus, smoothed, spread
+from naive.masks import best
 
 
 class NaiveGreedyKernelUCBVI:
@@ -19,6 +20,7 @@ class NaiveGreedyKernelUCBVI:
         self.kernel = {"sigma": sigma, "g": g, "rho": rho}
         self.beta, self.bonus_scale = beta, bonus_scale
         self.nothing = nothing
+        self.mask = None  # which actions are allowed in a state
         self.between = None  # a `Between` where L holds for actions, too
         self.by_step = False  # rewards depend on the step, though the data are pooled
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
@@ -31,7 +33,7 @@ class NaiveGreedyKernelUCBVI:
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
         q = self.q_values([x], h)[0]  # from the data before this sample
-        target = min(self.H - h, q.max() if self.between is None else self.between.highest(q, self.L[h]))
+        target = min(self.H - h, best(q, self.mask, x) if self.between is None else self.between.highest(q, self.L[h]))
         self.visited[h].append(np.array(x, dtype=float))
         self.visited_targets[h].append(target)
         self.data.add(x, a, r, y, h, terminated)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from naive.masks import best
 from naive.tabular_ucbvi import Transitions, deployed_q
 
 
 class NaiveGreedyUCBVI:
     """Read-outs are those of the current data."""
 
-    def __init__(self, H, A, optimism, stationary=True, nothing=0.0):
+    def __init__(self, H, A, optimism, stationary=True, nothing=0.0, mask=None):
+        self.mask = mask
         self.H, self.A, self.optimism = H, A, optimism
         self.data = Transitions(H, A, stationary, nothing)
         self.V: dict = {}  # (h, x) → V_h(x)
@@ -22,7 +24,7 @@ class NaiveGreedyUCBVI:
         pass
 
     def observe(self, x, a, r, y, h, terminated=False) -> None:
-        self.V[h, x] = min(self.value(x, h), self.q_values(x, h).max())
+        self.V[h, x] = min(self.value(x, h), best(self.q_values(x, h), self.mask, x))
         self.data.log.append((x, a, r, y, h, terminated))
 
     def rescale(self, old, new) -> None:
@@ -50,4 +52,4 @@ class NaiveGreedyUCBVI:
         return np.array([self.optimism.bonus_at(h, n) for n in self.counts(x, h)])
 
     def deployed(self, x, h) -> np.ndarray:
-        return deployed_q(self.data, x, h)
+        return deployed_q(self.data, x, h, self.mask)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from naive.estimates import Data, counts, distances, next_values, rewards_of_step, simplified_bonus, smoothed, spread
+from naive.masks import best
 
 
 class NaiveKernelUCBVI:
@@ -28,6 +29,7 @@ class NaiveKernelUCBVI:
         self.doubled_kernel = self.kernel  # in which counts are to double
         self.beta, self.replan, self.bonus_scale = beta, replan, bonus_scale
         self.nothing = nothing
+        self.mask = None  # which actions are allowed in a state
         self.between = None  # a `Between` where L holds for actions, too
         self.by_step = False  # rewards depend on the step, though the data are pooled
         self.bonus = bonus  # None: simplified; else a `TheoryBonus`
@@ -122,5 +124,7 @@ class NaiveKernelUCBVI:
         if h == self.H or len(states) == 0:
             return np.zeros(len(states))
         q = self.q_values(states, h)
-        best = q.max(axis=1) if self.between is None else [self.between.highest(each, self.L[h]) for each in q]
-        return np.minimum(self.H - h, best)
+        if self.mask is not None:
+            return np.minimum(self.H - h, [best(each, self.mask, x) for each, x in zip(q, states, strict=True)])
+        highest = q.max(axis=1) if self.between is None else [self.between.highest(each, self.L[h]) for each in q]
+        return np.minimum(self.H - h, highest)

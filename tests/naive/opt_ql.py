@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from naive.masks import best
+
 
 def mixture(H, targets) -> float:
     """Σ_i α_n^i·G_i."""
@@ -16,7 +18,8 @@ def mixture(H, targets) -> float:
 
 
 class NaiveOptQL:
-    def __init__(self, H, A, optimism, bonus_place="target", nothing=0.0):
+    def __init__(self, H, A, optimism, bonus_place="target", nothing=0.0, mask=None):
+        self.mask = mask
         self.nothing = nothing
         self.H, self.A, self.optimism, self.after = H, A, optimism, bonus_place == "after"
         self.targets: dict = {}  # (h, x, a) → the targets so far
@@ -45,7 +48,7 @@ class NaiveOptQL:
         return np.array(q)
 
     def value(self, x, h) -> float:
-        return 0.0 if h == self.H else min(self.optimism.cap(h), self.q_values(x, h).max())
+        return 0.0 if h == self.H else min(self.optimism.cap(h), best(self.q_values(x, h), self.mask, x))
 
     def counts(self, x, h) -> np.ndarray:
         return np.array([len(self.targets.get((h, x, a), [])) for a in range(self.A)])

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from naive.deployed import NaiveDeployed
+from naive.masks import best
+
 READ_OUTS = ("counts", "bonuses", "q_values", "values", "targets")
 
 
@@ -73,6 +76,7 @@ class Before:
     def __init__(self, representatives, naive, itself, blend):
         self.representatives, self.naive, self.itself, self.blend = representatives, naive, itself, blend
         self.plans, self.number = 0, 0
+        self.mask = None  # which actions are allowed in a state
         self.followers: list[Before] = []  # others on the same representatives, told what this one is told
 
     def begin_episode(self) -> None:
@@ -106,6 +110,9 @@ class Before:
         return self._mean("q_values", states, h) if self.blend else self.__getattr__("q_values")(states, h)
 
     def values(self, states, h) -> np.ndarray:
+        if self.mask is not None and hasattr(self.naive, "plans"):  # with the mask of the state itself
+            q = self.q_values(states, h)
+            return np.minimum(self.naive.H - h, [best(each, self.mask, x) for each, x in zip(q, states, strict=True)])
         if not self.blend:
             return self.__getattr__("values")(states, h)
         if hasattr(self.naive, "plans"):  # the values of a plan follow from Q
@@ -121,5 +128,25 @@ class Before:
         for i, x in enumerate(states):
             share = self.representatives.shares(x, self.planned)
             if share.any():
-                at[i] = share @ there
+                masked = self.mask is not None and name == "q_values"
+                at[i] = self.of_allowed(x, h, share, there) if masked else share @ there
         return at
+
+    def of_allowed(self, x, h, share, there) -> list[float]:
+        """For each action the mean over the representatives that allow it.
+
+        If none around does: the cap, or, for the policy to deploy, the nearest one that does, or 0.
+        """
+        states, found = np.array(self.representatives.states[: self.planned]), []
+        for a in range(there.shape[1]):
+            allowed = np.array([bool(self.mask(u, a)) for u in states])
+            if (share * allowed).any():
+                found.append((share * allowed) @ there[:, a] / (share * allowed).sum())
+            elif not isinstance(self.naive, NaiveDeployed):
+                found.append(float(self.naive.H - h))
+            elif not allowed.any():
+                found.append(0.0)
+            else:
+                rho = self.representatives.rho(np.asarray(x)[None], states)[0]
+                found.append(there[np.where(allowed, rho, np.inf).argmin(), a])
+        return found

@@ -2,12 +2,14 @@
 
 States are hashable: cells of a grid, or the states of a Discrete space. After a termination each step left is worth
 `nothing`, which is what a reward of 0 is mapped to. With `minimum` no Q of a pair that was tried is higher than in the
-plan before (algorithm 2).
+plan before (algorithm 2). `mask` says which actions are allowed in a state; values are maxima over these.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+from naive.masks import best
 
 
 class Transitions:
@@ -40,7 +42,8 @@ class Transitions:
 class NaiveUCBVI:
     """Read-outs are those of the last plan."""
 
-    def __init__(self, H, A, optimism, stationary=True, replan="episode", nothing=0.0, minimum=False):
+    def __init__(self, H, A, optimism, stationary=True, replan="episode", nothing=0.0, minimum=False, mask=None):
+        self.mask = mask
         self.H, self.A, self.optimism, self.replan = H, A, optimism, replan
         self.minimum = minimum
         self.data = Transitions(H, A, stationary, nothing)
@@ -89,7 +92,7 @@ class NaiveUCBVI:
         return self.Q.get((h, x), np.full(self.A, self.optimism.untried(h)))
 
     def value(self, x, h) -> float:
-        return 0.0 if h == self.H else min(self.optimism.cap(h), self.q_values(x, h).max())
+        return 0.0 if h == self.H else min(self.optimism.cap(h), best(self.q_values(x, h), self.mask, x))
 
     def counts(self, x, h) -> np.ndarray:
         return self.N.get((h, x), np.zeros(self.A))
@@ -98,15 +101,15 @@ class NaiveUCBVI:
         return np.array([self.optimism.bonus_at(h, n) for n in self.counts(x, h)])
 
     def deployed(self, x, h) -> np.ndarray:
-        return deployed_q(self.data, x, h)
+        return deployed_q(self.data, x, h, self.mask)
 
 
-def deployed_q(data, x, h) -> np.ndarray:
+def deployed_q(data, x, h, mask=None) -> np.ndarray:
     """Q_h of the policy to deploy: planned on all data without bonus, an untried pair counting 0."""
     V = [{} for _ in range(data.H + 1)]  # V[h][x]
     states = data.states()
     for step in reversed(range(data.H)):
-        V[step] = {s: _greedy(data, s, step, V[step + 1]).max() for s in states}
+        V[step] = {s: best(_greedy(data, s, step, V[step + 1]), mask, s) for s in states}
     return _greedy(data, x, h, V[h + 1])
 
 

@@ -38,6 +38,7 @@ from kernelrl.agents.fitting import budget_of, fit
 from kernelrl.agents.forecasting import Forecast, forecast
 from kernelrl.agents.history import History
 from kernelrl.agents.logged import learn_from
+from kernelrl.agents.masking import allowed_at, try_mask
 from kernelrl.agents.predicting import predict
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
@@ -51,6 +52,7 @@ from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.episodes.masked import choose_allowed
 from kernelrl.episodes.policy import Policy, ReadQ, new_policy
+from kernelrl.geometry.masks import check_function, mask_of
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
 from kernelrl.portable.forms import Form
@@ -112,8 +114,11 @@ class Agent:
         if not abstract:
             register(cls)
 
-    def __init__(self, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
+    def __init__(
+        self, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", mask: Any = None,
+    ) -> None:  # fmt: skip
         self.horizon = None if horizon is None else whole_number("horizon", horizon, 1)
+        self.mask = check_function(mask)
         self._reward_range = check_range(reward_range)
         self._warned_of_range = False
         self.rewards = RewardRange.of(self._reward_range)
@@ -156,8 +161,11 @@ class Agent:
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) actions of the policy to deploy, counted from 0, at `states` (n, d) that have been checked.
 
-        By default it is greedy in `deployed_q`; of equally good actions it takes the lowest.
+        By default it is greedy in `deployed_q`, among the actions that `mask` allows; of equally good ones it takes
+        the lowest.
         """
+        if self.mask is not None:
+            return self.deployed_among(states, step, allowed_at(self, states))
         return np.asarray(self.deployed_q(states, step).argmax(axis=1), np.int64)
 
     def deployed_q(self, states: Floats, step: int) -> Floats:
@@ -178,7 +186,11 @@ class Agent:
 
     def policy_rule(self) -> Any:
         """What `policy` reads, with arrays of its own: a NamedTuple that implements `deployed_action`."""
-        return ReadQ(storage.copied(self.model))
+        return ReadQ(storage.copied(self.model), self.compiled_mask(self.spaces))
+
+    def compiled_mask(self, spaces: Spaces) -> Any:
+        """`mask` in the form that compiled code takes (see `kernelrl.geometry.masks`)."""
+        return mask_of(self.mask, spaces.dimensions)
 
     def policy_form(self, map_code: str | None = None) -> Form:
         """The policy to deploy as tables, a form of `kernelrl.portable`, for `export`.
@@ -355,6 +367,8 @@ class Agent:
             self.rewards = read_range(self.stored["reward_range"], self._reward_range, strict)
         else:
             self.rewards = RewardRange.of(self._reward_range, strict)
+        if self.mask is not None:
+            try_mask(self.mask, spaces)
         model = self.new_model(spaces, new_stream(seed))
         self._check_model(model)
         self.spaces, self.seed = spaces, seed
@@ -411,14 +425,15 @@ class Agent:
     def choose(self, state: npt.ArrayLike, step: int, mask: npt.ArrayLike | None = None) -> Any:
         """The action of the learning policy in `state` at `step` (from 0): an int, or an array like the Box's.
 
-        With a `mask` (A,), True for each allowed action, it is the best of those: docs/masks.md. In an open episode,
-        asking again for the same state, step and mask gives the same action until its result is told by `observe`.
+        With a `mask` (A,), True for each allowed action, it is the best of those that the agent's own mask allows,
+        too. In an open episode, asking again for the same state, step and mask gives the same action until its result
+        is told by `observe`.
         """
         self.check_started()
         self._check_alone("choose")
         spaces, running = self.spaces, self.running
         x, h = spaces.check_state("state", state), spaces.check_step(step)
-        allowed = None if mask is None else spaces.check_mask(mask)
+        allowed = None if mask is None else allowed_at(self, x[None], spaces.check_mask(mask)[None])[0]
         action = None if running is None else running.chosen(x, h, allowed)
         if action is None:
             handle = self.handle()
@@ -634,7 +649,8 @@ class Agent:
         spaces = self.spaces
         x, h = spaces.check_state("state", state), spaces.check_step(step)
         if mask is not None:
-            return spaces.action(int(self.deployed_among(x[None], h, spaces.check_mask(mask)[None])[0]))
+            allowed = allowed_at(self, x[None], spaces.check_mask(mask)[None])
+            return spaces.action(int(self.deployed_among(x[None], h, allowed)[0]))
         return spaces.action(int(self.deployed_actions(x[None], h)[0]))
 
     def policy(self) -> Policy:

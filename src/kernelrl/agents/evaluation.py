@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.advice import warn_of_loss
+from kernelrl.agents.masking import check_given
 from kernelrl.agents.reward_range import SLACK
 from kernelrl.envs.interface import advance, reset
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped
@@ -234,6 +235,6 @@ def actions_of(agent: Agent, world: Any, states: Floats, h: int) -> list[int]:
     if mask is None:
         found = agent.deployed_actions(states, h)
     else:
-        found = agent.deployed_among(states, h, agent.spaces.check_mask(mask, FROM_INFO)[None])
+        found = agent.deployed_among(states, h, check_given(agent, mask, FROM_INFO, states[0])[None])
     numbers: list[int] = found.tolist()
     return numbers

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.checks import whole_number
+from kernelrl.agents.masking import allowed_at
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
@@ -163,6 +164,8 @@ def explain(agent: Agent, state: npt.ArrayLike, step: int, nearest: int) -> Expl
     played = int(agent.deployed_actions(x[None], h)[0])
     tried = None if counts is None else agent.tried(x, h, counts)
     scale = agent.rewards.width * (spaces.horizon - h)
+    if agent.mask is not None:  # those that are not allowed have no q
+        q = np.where(allowed_at(agent, x[None])[0], q, -np.inf)
     best = np.flatnonzero(q >= q.max() - CLOSE * scale) if np.isfinite(q.max()) else np.flatnonzero(q == q.max())
     actions = [
         {

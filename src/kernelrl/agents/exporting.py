@@ -74,7 +74,7 @@ def policy_file(agent: Agent, steps: Any, labels: Any, environment: str | None, 
 
     agent.check_started()
     check_hooks(agent)
-    spaces, form = agent.spaces, agent.policy_form(map_code)
+    spaces, form = agent.spaces, form_of(agent, map_code)
     kept = check_steps(steps, spaces.horizon)
     low, high = spaces.finite_box()
     about = {
@@ -87,6 +87,19 @@ def policy_file(agent: Agent, steps: Any, labels: Any, environment: str | None, 
         check_labels(labels, agent),
     )  # fmt: skip
     return file if kept is None else at_steps(file, kept)
+
+
+def form_of(agent: Agent, map_code: str | None) -> Any:
+    """The policy as tables; with a mask of the agent's own, one action for each Discrete state."""
+    if agent.mask is None:
+        return agent.policy_form(map_code)
+    if not agent.spaces.discrete:
+        raise ValueError(
+            "export: mask is a function of states in a Box, which tables cannot hold; use agent.policy(), or export an "
+            "agent that was made without mask"
+        )
+    agent.policy_form(map_code)  # it says so if nothing has been learnt
+    return table_of_states(agent)
 
 
 def table_of_states(agent: Agent) -> GridTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from kernelrl.agents import codec
 from kernelrl.agents.callbacks import Callbacks
 from kernelrl.agents.checks import whole_number
 from kernelrl.agents.history import History
+from kernelrl.agents.masking import check_given
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recorded, Recovery
 from kernelrl.agents.transitions import Tape
@@ -59,7 +61,7 @@ class Loop:
         run = rollout.run_compiled if self.compiled and world is self.world else rollout.run_episodes
         model: Any = agent.handle()
         if isinstance(world, GymEnvironment | Recorded):
-            model = Masked(model, agent.spaces.check_mask, world.mask)
+            model = Masked(model, functools.partial(check_given, agent), world.mask)
         if self.watch is not None and world is self.world:
             model = Watched(model, self.watch)
         if self.tape is not None and world is self.world:
@@ -241,12 +243,12 @@ def recovery_for(agent: Agent, env: gym.Env[Any, Any], dynamics: Any) -> Recover
     """What can bring the agent back to its last whole episode, or None where nothing can go wrong.
 
     Environments of this package do not fail, so recovery is needed only if the range of rewards is strict or excludes
-    0. A short call of `fit` reuses the copy of the call before it.
+    0, or if a mask might allow nothing. A short call of `fit` reuses the copy of the call before it.
     """
     kept, agent.recovery = agent.recovery, None
     if dynamics is None:
         return Recovery(agent, compiled=False) if kept is None else kept
-    if is_shipped(env) and agent.rewards.holds_zero and not agent.rewards.strict:
+    if is_shipped(env) and agent.rewards.holds_zero and not agent.rewards.strict and agent.mask is None:
         return None
     return Recovery(agent, compiled=True)
 

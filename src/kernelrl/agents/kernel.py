@@ -44,7 +44,7 @@ from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
-from kernelrl.geometry.metrics import Lp, resolve_metric
+from kernelrl.geometry.metrics import Custom, Lp, resolve_metric
 from kernelrl.geometry.representatives import CUT
 from kernelrl.jit.handles import hand_over, model_of
 from kernelrl.planning.interface import Planned
@@ -75,7 +75,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
     hyper_parameters: ClassVar[tuple[str, ...]] = (
         "bandwidth", "regularization", "horizon", "kernel", "metric", "bonus", "bonus_scale", "lipschitz", "stationary",
         "representatives", "max_representatives", "reward_range", "reading", "action_bins", "action_bandwidth",
-        "action_metric",
+        "action_metric", "mask",
     )  # fmt: skip
     exact_plan: ClassVar[Any]  # makes a plan (see `kernelrl.planning.interface`) for all samples
     merged_plan: ClassVar[Any]  # makes a plan for representative states
@@ -86,9 +86,10 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self, bandwidth: Any, regularization: float, horizon: int | None, kernel: str | Kernel, metric: Any,
         bonus: Any, bonus_scale: float, lipschitz: Any, stationary: bool, representatives: Any,
         max_representatives: int | None, reward_range: tuple[float, float] | str, reading: str, action_bins: Any,
-        action_bandwidth: Any, action_metric: Any,
+        action_bandwidth: Any, action_metric: Any, mask: Any,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range)
+        super().__init__(horizon, reward_range, mask)
+
         self.action_bins = check_bins(action_bins)
         self._actions = ActionKernel(action_bandwidth, action_metric, kernel)
         self.action_bandwidth, self.action_metric = self._actions.bandwidth, self._actions.metric
@@ -123,9 +124,30 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self._changes = 0  # of settings, so far
         self._advice = Advice()
 
+    def _check_mask(self) -> None:
+        """Refuse a mask where plans do not know of masks."""
+        if self.mask is None:
+            return
+        if self.representatives is None:
+            raise ValueError(
+                "mask: an agent that keeps every sample (representatives=None) does not plan with a mask; give "
+                "representatives=0, which merges equal states only and has the same values"
+            )
+        if self.bonus_in_use.promises and self.representatives != 0:
+            raise ValueError(
+                f"mask: with states that are merged the bonus {self.bonus} does not hold, since they may allow other "
+                "actions; give representatives=0"
+            )
+        if not is_auto(self.metric) and not isinstance(self.metric, Lp | Custom):
+            raise ValueError(
+                f"mask: it is a function of raw states, and {self.metric!r} keeps others; give a metric krl.metrics.Lp "
+                "or krl.metrics.Custom"
+            )
+
     def _check_combination(self) -> None:
         """Reject options that need representatives where there are none, or that contradict each other."""
         self._check_representatives()
+        self._check_mask()
         if self.reading == "blend" and self.lipschitz is not None:
             raise ValueError(
                 "reading: with lipschitz=… values at a state are interpolated from the targets around it; leave out "
@@ -244,7 +266,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             others=OTHERS if self._limits_others(spaces) and not smoothing.by_step else np.inf,
             action_weights=self._actions.weights(spaces, self._chosen_for_actions(), bonus.needs_moments),
             between=Apart() if L is None else self._actions.between(spaces), kernel=form, bonus=made,
-            units=self.rewards.units, space=space,
+            units=self.rewards.units, space=space, mask=self.compiled_mask(spaces), raw=np.zeros(low.size),
         )  # fmt: skip
 
     def _limits_others(self, spaces: Spaces) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.masking import allowed_at
 from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag
 from kernelrl.episodes.masked import choose_allowed
@@ -40,6 +41,7 @@ def predict(
     allowed = None
     if action_masks is not None:
         allowed = np.atleast_2d(spaces.check_mask(action_masks, "action_masks", None if single else len(x)))
+        allowed = allowed_at(agent, x, allowed)
     policy = deployed if as_flag(deterministic, "deterministic") else learning
     numbers = policy(agent, x, np.minimum(steps, spaces.horizon - 1), allowed)
     if single:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from kernelrl.agents import storage
 from kernelrl.agents.episode import Episode, Running, Snapshot
+from kernelrl.agents.masking import allowed_at, check_given
 from kernelrl.episodes import verbs
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import episode_seed, index_below, new_stream
@@ -220,7 +221,7 @@ def other_action(
     q, fall, n = with_visits(agent, pending, x, h)
     if n[action] == 0.0:
         return action
-    allowed = np.ones(len(q), bool) if mask is None else mask
+    allowed = allowed_at(agent, x[None], None if mask is None else mask[None])[0]
     best = allowed & (q - fall == (q - fall)[allowed].max())
     best &= n == n[best].min()
     numbers = np.flatnonzero(best)
@@ -316,7 +317,7 @@ class OpenEpisode:
         """
         running, spaces = self._running(), self._agent.spaces
         x = spaces.check_state("state", state)
-        allowed = None if mask is None else spaces.check_mask(mask)
+        allowed = None if mask is None else check_given(self._agent, mask, "mask", x)
         if running.over:
             raise RuntimeError(f"choose: episode {self.number} is over; call end()")
         if running.action is not None:

@@ -17,7 +17,9 @@ After each episode, for h = H-1, …, 0,
     V_h(A) ← min(V_h(A), max of Q_h(B) over all B whose S(B) contains A)       for all A in S(P_h); R_h at first
     Ṽ_h(x) = min over A' of V_h(A') + L·d(A, A')                               for x in A, d between centres
 
-and Ṽ_H = 0. The action is that of the best ball that contains the state, as in adaptive Q-learning. In the paper B_h is
+and Ṽ_H = 0. With a mask the maximum in V_h(A) is over the balls of actions that are allowed at the centre of A.
+
+The action is that of the best ball that contains the state, as in adaptive Q-learning. In the paper B_h is
 the sum of the bonuses of rewards and transitions, L·D(B) stands for its BIAS(B), and Ṽ is the Lipschitz extension from
 the centres of cells. Three things are simpler here. Ṽ is constant on each A. A cell A of T̂ has the mean of Ṽ over it,
 not Ṽ at its centre, so that coarse cells are as good as the fine ones in them. And B_h(n) = s/√n, as in the authors'
@@ -59,6 +61,7 @@ from kernelrl.algorithms.balls import (
     PartitionAgent,
     ball_of,
     children_of,
+    values_at,
 )
 from kernelrl.arguments import positive
 from kernelrl.bonuses.counted import root_only
@@ -71,8 +74,10 @@ from kernelrl.episodes.verbs import (
     read_bonuses,
     read_values,
     rescaled,
+    value_of,
 )
-from kernelrl.geometry.dyadic import centre_distance, gap_to, leaf_at, locate, parts_of, steps_of
+from kernelrl.geometry.dyadic import centre, centre_distance, gap_to, leaf_at, locate, parts_of, steps_of
+from kernelrl.geometry.masks import restricts
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
 from kernelrl.stores.units import after_end, mapped_sum
@@ -143,6 +148,18 @@ def renew_balls(model, h):
 
 
 @inner
+def best_allowed(model, h, cell):
+    """The largest Q_h of the balls that contain a leaf, of the actions that are allowed at its centre."""
+    states, settings, place, x = model.states, model.settings, model.buffer[HERE], model.centre
+    for j in range(x.size):
+        place[j] = states.corner[cell, j]
+        wide = settings.inverse[j] > 0.0
+        x[j] = settings.low[j] + (centre(states, cell, j) / settings.inverse[j] if wide else 0.0)
+    values_at(model, place, h, model.scratch)
+    return value_of(settings.mask, x, model.scratch)
+
+
+@inner
 def renew_leaves(model, h):
     """V_h of all leaves; cells below them have the same, and an infinite TOP."""
     states, work, values, parts = model.states, model.work, model.values, parts_of(model.states)
@@ -150,6 +167,8 @@ def renew_leaves(model, h):
     while cell >= 0:
         first, divided = np.int64(states.child[cell]), states.divided[cell]
         if not divided:
+            if restricts(model.settings.mask) and work[cell, TOP] < math.inf:
+                work[cell, TOP] = best_allowed(model, h, cell)
             values[cell, KEPT] = min(values[cell, KEPT], work[cell, TOP])
             values[cell, EXTENDED] = values[cell, KEPT]
         if first >= 0:
@@ -291,15 +310,17 @@ class AdaMB(PartitionAgent):
         lipschitz: L, by how much Q and V can differ per unit of the box scaled to [0, 1]: balls get L·2^-k more, and
             values are bounded by those of other states. None, as in the authors' experiments, does neither.
         split_exponent: γ; None takes the number of dimensions of states, but at least 2.
+        mask: a compiled function (state, action) → bool, which Discrete actions are allowed in a state (docs/masks.md).
     """
 
-    hyper_parameters = ("horizon", "reward_range", "bonus_scale", "lipschitz", "split_exponent")
+    hyper_parameters = ("horizon", "reward_range", "bonus_scale", "lipschitz", "split_exponent", "mask")
 
     def __init__(
         self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus_scale: float = 1.0, lipschitz: float | None = None, split_exponent: float | None = None,
+        mask: Any = None,
     ) -> None:  # fmt: skip
-        Agent.__init__(self, horizon, reward_range)  # the bonus is always the same, and has no δ
+        Agent.__init__(self, horizon, reward_range, mask)  # the bonus is always the same, and has no δ
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
         self.split_exponent = None if split_exponent is None else positive("split_exponent", split_exponent)
@@ -314,5 +335,6 @@ class AdaMB(PartitionAgent):
         exponent = max(2.0, float(low.size)) if self.split_exponent is None else self.split_exponent
         bonus = root_only(spaces.horizon, self.bonus_scale)
         return new_adamb(
-            spaces.horizon, spaces.actions, axes, self.rewards.units, low, high, bonus, self.lipschitz, exponent, stream
-        )
+            spaces.horizon, spaces.actions, axes, self.rewards.units, low, high, bonus,
+            self.compiled_mask(spaces), self.lipschitz, exponent, stream,
+        )  # fmt: skip

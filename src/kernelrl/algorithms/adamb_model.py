@@ -6,7 +6,7 @@ transitions, they know through it. The cells of a step are a tree (`kernelrl.geo
 deeper cells are there if they were reached.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class AdaMBSettings(NamedTuple):
     low: np.ndarray  # (d,)
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
     bonus: Counted
+    mask: Any  # which actions are allowed (see `kernelrl.geometry.masks`)
     lipschitz: float  # L in the environment's units; -1 if there is none
     exponent: float  # γ
 
@@ -95,13 +96,14 @@ class AdaMBModel(NamedTuple):
     scratch: Annotated[np.ndarray, Field("A", scratch=True)]  # Q of each action
     stack: Annotated[np.ndarray, Field("any 2", np.int64, scratch=True)]  # balls to be looked at: number and depth
     search: Annotated[np.ndarray, Field("any", np.int64, scratch=True)]  # cells to be looked at
+    centre: Annotated[np.ndarray, Field("any", scratch=True)]  # of a cell, for a mask
 
 
-def new_adamb(horizon, actions, axes, units, low, high, bonus, lipschitz, exponent, stream):
+def new_adamb(horizon, actions, axes, units, low, high, bonus, mask, lipschitz, exponent, stream):
     """The state before any data, for states in the box [low, high] (d,); Discrete actions have 0 `axes`."""
     trees, *box = shape_of_box(low, high, axes, actions)
     lipschitz = -1.0 if lipschitz is None else lipschitz
-    settings = AdaMBSettings(horizon, actions, units, trees, axes, *box, bonus, lipschitz, float(exponent))
+    settings = AdaMBSettings(horizon, actions, units, trees, axes, *box, bonus, mask, lipschitz, float(exponent))
     roots = horizon * trees
     room, few = roots + 4 * horizon * children_of(settings), 8 * horizon
     check_memory((room, 8))
@@ -117,7 +119,7 @@ def new_adamb(horizon, actions, axes, units, low, high, bonus, lipschitz, expone
         np.zeros(horizon, np.int64), np.zeros(1, np.int64), np.zeros(room), none.copy(), np.zeros(few, np.int32),
         np.zeros(few), np.full(few, -1, np.int32), np.zeros(1, np.int64), states, values,
         np.zeros((len(values), 3)), np.zeros(1, np.int64), *scratch_arrays(settings),
-        np.zeros(settings.finest * parts_of(states) + 1, np.int64),
+        np.zeros(settings.finest * parts_of(states) + 1, np.int64), np.zeros(low.size),
     )  # fmt: skip
     return complete_adamb(model)
 

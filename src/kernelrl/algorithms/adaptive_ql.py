@@ -14,6 +14,8 @@ visits, including this one, and with the learning rate α = (H+1)/(H+n)
 
 so the first ball splits on its first visit. The ball is updated before it splits.
 
+With a mask the maximum in V_h is over the actions that are allowed in the state itself.
+
 In the joint box the maximum is over all balls that contain x with some action, and the action that is played is the
 centre of the best of them. It is one of a net (`kernelrl.agents.action_net`) that has the centres of all balls up to
 the depth `finest`, beyond which balls do not split.
@@ -52,11 +54,11 @@ from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     grow,
     has_room,
-    largest,
     observe,
     read_bonuses,
     read_values,
     rescaled,
+    value_of,
 )
 from kernelrl.geometry.buckets import check_memory, lengthen, more
 from kernelrl.geometry.dyadic import locate, steps_of
@@ -79,6 +81,7 @@ class AdaptiveSettings(NamedTuple):
     low: np.ndarray  # (d,)
     inverse: np.ndarray  # (d,) 1/width of the box; 0 where it has none
     bonus: Counted
+    mask: Any  # which actions are allowed (see `kernelrl.geometry.masks`)
 
 
 @implement_shared_verbs
@@ -103,10 +106,10 @@ def check_trees(where, model):
     check_balls(where, model, 2.0)
 
 
-def new_adaptive_ql(horizon, actions, axes, units, low, high, bonus, stream):
+def new_adaptive_ql(horizon, actions, axes, units, low, high, bonus, mask, stream):
     """The state before any data, for states in the box [low, high] (d,); Discrete actions have 0 `axes`."""
     trees, *box = shape_of_box(low, high, axes, actions)
-    settings = AdaptiveSettings(horizon, actions, units, trees, axes, *box, bonus)
+    settings = AdaptiveSettings(horizon, actions, units, trees, axes, *box, bonus, mask)
     roots = horizon * trees
     room = roots + 4 * horizon * children_of(settings)
     check_memory((room, 3))
@@ -141,12 +144,12 @@ def rescale_adaptive(model, settings, keep):
 
 
 @inner
-def value_at(model, place, h):
-    """V_h of a located state."""
+def value_at(model, state, place, h):
+    """V_h of a state, which is located."""
     if model.settings.axes > 0:
         return min(model.settings.bonus.cap[h], model.balls[best_ball(model, place, h, False), VALUE])
     values_at(model, place, h, model.scratch)
-    return min(model.settings.bonus.cap[h], largest(model.scratch))
+    return min(model.settings.bonus.cap[h], value_of(model.settings.mask, state, model.scratch))
 
 
 @inner
@@ -170,7 +173,7 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
         locate(settings, next_state, model.buffer[NEXT])
-        G += value_at(model, model.buffer[NEXT], h + 1)
+        G += value_at(model, next_state, model.buffer[NEXT], h + 1)
     locate(settings, state, model.buffer[HERE])
     ball = ball_of(model, model.buffer[HERE], h, action)
     n = balls[ball, VISITS] + 1.0
@@ -184,7 +187,7 @@ def observe_adaptive(model, state, action, reward, next_state, h, terminated):
 @read_values.implement(AdaptiveQLModel)
 def read_values_adaptive(model, state, h):
     locate(model.settings, state, model.buffer[HERE])
-    return value_at(model, model.buffer[HERE], h)
+    return value_at(model, state, model.buffer[HERE], h)
 
 
 @read_bonuses.implement(AdaptiveQLModel)
@@ -211,6 +214,7 @@ class AdaptiveQL(PartitionAgent):
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
         lipschitz: L, by how much Q can differ across the box, for the Hoeffding bonus only.
+        mask: a compiled function (state, action) → bool, which Discrete actions are allowed in a state (docs/masks.md).
     """
 
     hyper_parameters = (*Baseline.hyper_parameters, "lipschitz")
@@ -218,9 +222,9 @@ class AdaptiveQL(PartitionAgent):
     def __init__(
         self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
-        lipschitz: float | None = None,
+        lipschitz: float | None = None, mask: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        super().__init__(horizon, reward_range, bonus, bonus_scale, delta, total_episodes, mask)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
         if has_width(bonus) and lipschitz is None:
             raise ValueError('lipschitz: bonus="hoeffding" depends on the Lipschitz constant of Q; give lipschitz=…')
@@ -233,4 +237,5 @@ class AdaptiveQL(PartitionAgent):
         low, high, horizon, actions = spaces.low, spaces.high, spaces.horizon, spaces.actions
         axes = self._check_box(spaces)
         bonus = self._counted(horizon, 1, actions)
-        return new_adaptive_ql(horizon, actions, axes, self.rewards.units, low, high, bonus, stream)
+        mask = self.compiled_mask(spaces)
+        return new_adaptive_ql(horizon, actions, axes, self.rewards.units, low, high, bonus, mask, stream)

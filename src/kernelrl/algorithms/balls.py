@@ -4,9 +4,9 @@ With continuous actions there is a tree of balls for each step, of the joint box
 actions there is one of the box of states for each step and action. Balls are boxes, balls of the maximum norm in the
 unit box. One that splits is halved along every axis, into 2^d children that have consecutive numbers.
 
-A model has `settings` with the fields horizon, actions, units, trees, axes, finest, low, inverse and bonus, and the
-arrays child, balls, used, buffer, scratch and stack (see `kernelrl.algorithms.adaptive_ql`). The first ball of (h, a)
-has the number h·A + a, or h in the joint box.
+A model has `settings` with the fields horizon, actions, units, trees, axes, finest, low, inverse, bonus and mask, and
+the arrays child, balls, used, buffer, scratch and stack (see `kernelrl.algorithms.adaptive_ql`). The first ball of
+(h, a) has the number h·A + a, or h in the joint box.
 
 In the joint box the action that is played is the centre of a ball. It is one of a net (`kernelrl.agents.action_net`)
 that has the centres of all balls up to the depth `finest`, beyond which balls do not split.
@@ -22,7 +22,7 @@ from kernelrl.agents import storage
 from kernelrl.agents.base import Floats
 from kernelrl.agents.spaces import Spaces
 from kernelrl.algorithms.grid_agent import Baseline
-from kernelrl.episodes.verbs import choose, pick_largest, read_counts, read_q
+from kernelrl.episodes.verbs import choose, pick, read_counts, read_q
 from kernelrl.geometry.dyadic import DIGITS, depths, leaf, locate
 from kernelrl.geometry.grid import check_bounded
 from kernelrl.jit.compile import compiled, in_both, inner
@@ -199,7 +199,7 @@ def best_action(model, state, h):
         best_ball(model, model.buffer[HERE], h, True)
         return played_centre(model)
     values_at(model, model.buffer[HERE], h, model.scratch)
-    return pick_largest(model.scratch, model.stream)
+    return pick(model.settings.mask, state, model.scratch, model.stream)
 
 
 def q_of(model, state, h, out):

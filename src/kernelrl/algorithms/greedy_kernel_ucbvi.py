@@ -20,11 +20,12 @@ from kernelrl.agents.kernel import KernelAgent
 from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs
 from kernelrl.episodes.verbs import (
     choose,
-    pick_largest,
+    pick,
     read_values,
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
+from kernelrl.geometry.masks import restricts
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
 from kernelrl.planning.greedy import best_of, learn, targets_at, value_at, with_units
@@ -69,11 +70,12 @@ def choose_greedy(model, state, h):
     place(model.settings, state, h, x)
     known = targets_at(model.plan, model.settings, model.store, x, h, q)
     memo[BEST] = best_of(model.settings, h, q)
+    known = known and not restricts(model.settings.mask)  # `learn` takes the mask of the representative
     memo[STEP] = h if known else -1.0
     memo[SEEN] = samples_in(model.store)
     for j in range(x.size):
         memo[STATE + j] = x[j]
-    return pick_largest(q, model.stream)
+    return pick(model.settings.mask, state, q, model.stream)
 
 
 @inner
@@ -119,10 +121,12 @@ class GreedyKernelUCBVI(KernelAgent):
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "auto",
         max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
         reading: str = "auto", action_bins: Any = "auto", action_bandwidth: Any = "auto", action_metric: Any = "auto",
+        mask: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
             representatives, max_representatives, reward_range, reading, action_bins, action_bandwidth, action_metric,
+            mask,
         )  # fmt: skip
         if self.lipschitz == "log":
             raise ValueError(

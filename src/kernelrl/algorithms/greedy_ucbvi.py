@@ -7,7 +7,7 @@ With V_h = cap_h at first, at the cell x of each visited state of step h
     V_h(x)     ← min(V_h(x), max_a Q_h(x, a))
 
 which is real-time dynamic programming. A pair never tried has Q_h = max(cap_h, B_h(0)). Read-outs are computed from the
-current data; `values` is the stored V_h.
+current data; `values` is the stored V_h. With a mask V_h(x) is the maximum over the actions allowed at the centre of x.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -23,7 +23,7 @@ from kernelrl.episodes.verbs import (
     grow,
     has_room,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
@@ -31,6 +31,7 @@ from kernelrl.episodes.verbs import (
     rescaled,
 )
 from kernelrl.geometry.grid import cell_of
+from kernelrl.geometry.masks import largest_in_row, restricts
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.windows import LANES, window_targets
@@ -91,7 +92,7 @@ def rescale_greedy_ucbvi(model, settings, keep):
 
 @inner
 def q_at_cell(model, x, h):
-    """Q_h(x, ·) into `model.q`; return the largest."""
+    """Q_h(x, ·) into `model.q`; return the largest, of those that a mask allows at the centre of the cell."""
     settings, counts, bonus, q = model.settings, model.store, model.settings.bonus, model.q
     V, share = model.V[h + 1], bonus.share[h]
     V[settings.grid.cells] = after_end(settings.units, settings.horizon, h)
@@ -105,7 +106,7 @@ def q_at_cell(model, x, h):
         end = start + np.int64(counts.lists[LENGTH, first + g])
         found = window_targets(counts.window, counts.times, start, end, V, model.constants, 0, share, q, g)
         best = max(best, found)
-    return best
+    return largest_in_row(settings.allowed[x], q) if restricts(settings.mask) else best
 
 
 @choose.implement(GreedyUCBVIModel, inline=True)
@@ -113,7 +114,7 @@ def choose_greedy_ucbvi(model, state, h):
     x = cell_of(model.settings.grid, state)
     model.best[0] = q_at_cell(model, x, h)
     model.memo[CELL], model.memo[STEP], model.memo[SEEN] = x, h, samples_in(model.store)
-    return pick_largest(model.q[: model.settings.actions], model.stream)
+    return pick(model.settings.mask, state, model.q[: model.settings.actions], model.stream)
 
 
 @observe.implement(GreedyUCBVIModel, inline=True)
@@ -165,16 +166,19 @@ class GreedyUCBVI(CountingAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         stationary: bool = True, bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
-        total_episodes: int | None = None,
+        total_episodes: int | None = None, mask: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, mask)
         self.stationary = flag("stationary", stationary)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Empty counts and values at the cap."""
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
-        settings = CountSettings(horizon, actions, self.stationary, 0, 1.0, False, self.rewards.units, grid, bonus)
+        settings = CountSettings(
+            horizon, actions, self.stationary, 0, 1.0, False, self.rewards.units, grid, bonus,
+            *self._masks(spaces, grid),
+        )  # fmt: skip
         store = new_counts(1 if self.stationary else horizon, grid.cells, actions, horizon)
         V = with_pads(np.repeat(bonus.cap[:, None], grid.cells, axis=1))
         q, constants = np.zeros(groups_of(actions) * LANES), np.zeros((1, 2, LANES))

@@ -12,7 +12,8 @@ from kernelrl.agents.spaces import Spaces
 from kernelrl.arguments import one_of, positive, whole_number
 from kernelrl.bonuses.counted import BONUSES, Counted, has_width, new_counted, width_of_ucbvi
 from kernelrl.episodes import verbs
-from kernelrl.geometry.grid import Grid, box_grid, cell_of, check_bins, check_size, discrete_grid
+from kernelrl.geometry.grid import Grid, box_grid, cell_of, centres, check_bins, check_size, discrete_grid
+from kernelrl.geometry.masks import allowed_table
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import DeployedCells, deployed_q
 from kernelrl.portable.forms import Form, grid_table
@@ -25,14 +26,14 @@ class Baseline(Agent, abstract=True):
     """What all baselines share: the bonus, the caps, and the read-outs that need them."""
 
     hyper_parameters: ClassVar[tuple[str, ...]] = (
-        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes",
+        "horizon", "reward_range", "bonus", "bonus_scale", "delta", "total_episodes", "mask",
     )  # fmt: skip
 
     def __init__(
         self, horizon: int | None, reward_range: tuple[float, float] | str, bonus: str, bonus_scale: float,
-        delta: float, total_episodes: int | None,
+        delta: float, total_episodes: int | None, mask: Any,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range)
+        super().__init__(horizon, reward_range, mask)
         self.bonus = one_of("bonus", bonus, BONUSES)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.delta = positive("delta", delta)
@@ -86,6 +87,13 @@ class GridAgent(Baseline, abstract=True):
         boxes = [{"low": low.tolist(), "high": (low + width).tolist()}]
         return {"kind": "cells", "number": grid.cells, "text": text, "boxes": boxes}
 
+    def _masks(self, spaces: Spaces, grid: Grid) -> tuple[Any, npt.NDArray[np.bool_]]:
+        """The compiled mask, and which actions it allows at the centres of cells (X, A)."""
+        mask = self.compiled_mask(spaces)
+        if self.mask is None:
+            return mask, np.zeros((0, 0), np.bool_)
+        return mask, allowed_table(mask, centres(grid, spaces.discrete), spaces.actions)
+
     def _grid(self, spaces: Spaces) -> Grid:
         if spaces.discrete and self.bins is not None:
             raise ValueError(f"bins: the states are those of a Discrete space already; leave bins out, got {self.bins}")
@@ -117,7 +125,7 @@ class CountingAgent(GridAgent, abstract=True):
 
     def policy_rule(self) -> Any:
         """Its values at all cells."""
-        return DeployedCells(self.model.settings.grid, self._deployed_table())
+        return DeployedCells(self.model.settings.grid, self._deployed_table(), self.model.settings.mask)
 
     def policy_form(self, map_code: str | None = None) -> Form:
         """The best action of each cell."""

@@ -23,12 +23,13 @@ from kernelrl.episodes.verbs import (
     begin_episode,
     catch_up,
     choose,
-    pick_largest,
+    pick,
     read_q,
     read_values,
     rescaled,
 )
 from kernelrl.geometry.kernels import Kernel
+from kernelrl.geometry.masks import drop_forbidden, restricts
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.entries import new_incremental
@@ -89,7 +90,7 @@ def choose_kernel(model, state, h):
     x, q = model.scratch[HERE, : places(model.settings, state)], model.scratch[Q, : model.settings.actions]
     place(model.settings, state, h, x)
     q_at(model.plan, model.settings, model.store, UPPER, x, h, q)
-    return pick_largest(q, model.stream)
+    return pick(model.settings.mask, state, q, model.stream)
 
 
 @absorb.implement(KernelUCBVIModel)
@@ -109,6 +110,8 @@ def absorb_kernel(model, state, action, reward, next_state, h, terminated):
 def read_values_kernel(model, state, h):
     settings, q = model.settings, model.scratch[Q, : model.settings.actions]
     read_q(model, state, h, q)
+    if restricts(settings.mask):
+        drop_forbidden(settings.mask, state, q)
     return highest_of_all(settings.between, UPPER, settings.lipschitz[h], q, np.float64(settings.horizon - h))
 
 
@@ -146,6 +149,8 @@ class KernelUCBVI(KernelAgent):
             scaled to [0, 1], and relates Discrete actions not at all. For these it is one of their numbers.
         replan: "episode", "step", "doubling", or the factor by which the number of episodes grows from plan to plan;
             "auto" is 1.005, which plans before each of the first 400 episodes.
+        mask: a compiled function (state, action) → bool, which Discrete actions are allowed in a state; it needs
+            representatives, and a metric that is not folded (docs/masks.md).
     """
 
     hyper_parameters = (*KernelAgent.hyper_parameters, "replan")
@@ -157,11 +162,12 @@ class KernelUCBVI(KernelAgent):
         bonus_scale: float = 1.0, lipschitz: Any = None, stationary: bool = True, representatives: Any = "auto",
         max_representatives: int | None = None, reward_range: tuple[float, float] | str = "auto",
         reading: str = "auto", action_bins: Any = "auto", action_bandwidth: Any = "auto", action_metric: Any = "auto",
-        replan: str | float = "auto",
+        replan: str | float = "auto", mask: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             bandwidth, regularization, horizon, kernel, metric, bonus, bonus_scale, lipschitz, stationary,
             representatives, max_representatives, reward_range, reading, action_bins, action_bandwidth, action_metric,
+            mask,
         )  # fmt: skip
         self.replan = check_replan(replan)
 

@@ -9,7 +9,8 @@ or, with the bonus after the update,
 
     E_h(x, a) ← (1-α)·E_h(x, a) + α·[r + V_{h+1}(y)],   Q_h(x, a) = E_h(x, a) + B_h(n)
 
-The first visit has α = 1, so the initial E does not matter.
+The first visit has α = 1, so the initial E does not matter. With a mask the maximum in V_h is over the actions that are
+allowed in the state itself.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -23,14 +24,14 @@ from kernelrl.bonuses.counted import Counted, width_of_optql
 from kernelrl.bonuses.interface import value
 from kernelrl.episodes.verbs import (
     choose,
-    largest,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
     read_values,
     rescaled,
+    value_of,
 )
 from kernelrl.geometry.grid import Grid, cell_of
 from kernelrl.jit.compile import inner
@@ -49,6 +50,7 @@ class OptQLSettings(NamedTuple):
     units: Units
     grid: Grid
     bonus: Counted
+    mask: Any  # which actions are allowed (see `kernelrl.geometry.masks`)
 
 
 class OptQLModel(NamedTuple):
@@ -61,9 +63,9 @@ class OptQLModel(NamedTuple):
     E: Annotated[np.ndarray, Field("steps cells actions")]  # Q without the bonus; empty if the bonus is in the target
 
 
-def new_opt_ql(horizon, actions, after, units, grid, bonus, stream):
+def new_opt_ql(horizon, actions, after, units, grid, bonus, mask, stream):
     """The state before any data."""
-    settings = OptQLSettings(horizon, after, units, grid, bonus)
+    settings = OptQLSettings(horizon, after, units, grid, bonus, mask)
     shape = (horizon, grid.cells, actions)
     Q = np.empty(shape)
     Q[:] = bonus.cap[:-1, None, None]
@@ -88,14 +90,15 @@ def rescale_opt_ql(model, settings, keep):
 
 
 @inner
-def cell_value(model, x, h):
-    """V_h at cell `x`."""
-    return min(model.settings.bonus.cap[h], largest(model.Q[h, x]))
+def value_at(model, state, h):
+    """V_h in a state."""
+    q = model.Q[h, cell_of(model.settings.grid, state)]
+    return min(model.settings.bonus.cap[h], value_of(model.settings.mask, state, q))
 
 
 @choose.implement(OptQLModel, inline=True)
 def choose_opt_ql(model, state, h):
-    return pick_largest(model.Q[h, cell_of(model.settings.grid, state)], model.stream)
+    return pick(model.settings.mask, state, model.Q[h, cell_of(model.settings.grid, state)], model.stream)
 
 
 @observe.implement(OptQLModel, inline=True)
@@ -106,7 +109,7 @@ def observe_opt_ql(model, state, action, reward, next_state, h, terminated):
     if terminated:
         G += after_end(settings.units, H, h)
     elif h + 1 < H:
-        G += cell_value(model, cell_of(settings.grid, next_state), h + 1)
+        G += value_at(model, next_state, h + 1)
     Q, N, E = model.Q[h, x], model.N[h, x], model.E
     n = N[action] + 1.0
     N[action] = n
@@ -127,7 +130,7 @@ def read_q_opt_ql(model, state, h, out):
 
 @read_values.implement(OptQLModel)
 def read_values_opt_ql(model, state, h):
-    return cell_value(model, cell_of(model.settings.grid, state), h)
+    return value_at(model, state, h)
 
 
 @read_counts.implement(OptQLModel)
@@ -158,6 +161,7 @@ class OptQL(GridAgent):
         bonus_scale: the factor s; c in the paper's Hoeffding bonus.
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
+        mask: a compiled function (state, action) → bool, which actions are allowed in a state (docs/masks.md).
     """
 
     hyper_parameters = (*GridAgent.hyper_parameters, "bonus_place")
@@ -165,9 +169,9 @@ class OptQL(GridAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         bonus_place: str = "target", bonus: str = "simplified", bonus_scale: float = 1.0, delta: float = 0.05,
-        total_episodes: int | None = None,
+        total_episodes: int | None = None, mask: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, mask)
         self.bonus_place = one_of("bonus_place", bonus_place, ("target", "after"))
 
     def _hoeffding_width(self, horizon: int, cells: int, actions: int) -> float:
@@ -189,4 +193,5 @@ class OptQL(GridAgent):
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus = self._counted(horizon, grid.cells, actions)
         after = self.bonus_place == "after"
-        return new_opt_ql(horizon, actions, after, self.rewards.units, grid, bonus, stream)
+        mask = self.compiled_mask(spaces)
+        return new_opt_ql(horizon, actions, after, self.rewards.units, grid, bonus, mask, stream)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents.base import Agent, Floats
+from kernelrl.agents.masking import allowed_at
 from kernelrl.agents.spaces import Spaces
 from kernelrl.episodes.verbs import (
     choose,
@@ -16,7 +17,8 @@ from kernelrl.episodes.verbs import (
     read_q,
     read_values,
 )
-from kernelrl.jit.compile import compiled, inner
+from kernelrl.geometry.masks import Everything, allows
+from kernelrl.jit.compile import compiled, generic, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below, mix
@@ -30,12 +32,40 @@ class RandomAgentModel(NamedTuple):
 
     horizon: int
     actions: int
+    mask: Any  # which actions are allowed (see `kernelrl.geometry.masks`)
     stream: Annotated[np.ndarray, Field("4", np.uint64)]
+
+
+@generic
+def draw_allowed(mask, actions, stream, state):
+    """One of the actions that are allowed in a state, each with the same probability."""
+    number = 0
+    for a in range(actions):
+        number += allows(mask, state, a)
+    if number == 0:
+        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+    return nth_allowed(mask, actions, state, index_below(stream, number) if number > 1 else 0)
+
+
+@draw_allowed.implement(Everything, inline=True)
+def draw_any(mask, actions, stream, state):
+    return index_below(stream, actions)
+
+
+@inner
+def nth_allowed(mask, actions, state, n):
+    """The allowed action with so many others before it."""
+    for a in range(actions):
+        if allows(mask, state, a):
+            if n == 0:
+                return a
+            n -= 1
+    return actions - 1
 
 
 @choose.implement(RandomAgentModel)
 def choose_uniform(model, state, h):
-    return index_below(model.stream, model.actions)
+    return draw_allowed(model.mask, model.actions, model.stream, state)
 
 
 @observe.implement(RandomAgentModel)
@@ -59,6 +89,7 @@ class RandomRule(NamedTuple):
 
     seed: int
     actions: int
+    mask: Any
 
 
 @inner
@@ -72,7 +103,12 @@ def draw(seed, state, h):
 
 @deployed_action.implement(RandomRule)
 def draw_action(rule, state, h, q):
-    return np.int64(draw(rule.seed, state, h) % np.uint64(rule.actions))
+    number = 0
+    for a in range(rule.actions):
+        number += allows(rule.mask, state, a)
+    if number == 0:
+        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+    return nth_allowed(rule.mask, rule.actions, state, np.int64(draw(rule.seed, state, h) % np.uint64(number)))
 
 
 @compiled
@@ -88,17 +124,22 @@ class RandomAgent(Agent):
     Args:
         horizon: number of steps of an episode; None takes the environment's time limit.
         reward_range: lowest and highest reward of the environment; "auto" takes them from the rewards that are seen.
+        mask: a compiled function (state, action) → bool, which actions are allowed in a state (docs/masks.md).
     """
 
     action_bins = "auto"
     takes_discrete = True
 
-    def __init__(self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
-        super().__init__(horizon, reward_range)
+    hyper_parameters = ("horizon", "reward_range", "mask")
+
+    def __init__(
+        self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", mask: Any = None
+    ) -> None:
+        super().__init__(horizon, reward_range, mask)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Nothing but the stream."""
-        return RandomAgentModel(spaces.horizon, spaces.actions, stream)
+        return RandomAgentModel(spaces.horizon, spaces.actions, self.compiled_mask(spaces), stream)
 
     def needs_step(self) -> bool:
         """It learns nothing."""
@@ -106,6 +147,8 @@ class RandomAgent(Agent):
 
     def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
         """(n,) random actions, each a function of the seed, the state and the step, since deploying changes nothing."""
+        if self.mask is not None:
+            return self.deployed_among(states, step, allowed_at(self, states))
         return np.array([draw % self.spaces.actions for draw in self._draws(states, step)], np.int64)
 
     def deployed_among(self, states: Floats, step: int, allowed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
@@ -116,7 +159,7 @@ class RandomAgent(Agent):
 
     def policy_rule(self) -> Any:
         """The seed."""
-        return RandomRule(self.seed, self.spaces.actions)
+        return RandomRule(self.seed, self.spaces.actions, self.model.mask)
 
     def policy_form(self, map_code: str | None = None) -> Form:
         """None: there is nothing to deploy."""

@@ -35,14 +35,14 @@ from kernelrl.episodes.verbs import (
     choose,
     grow,
     has_room,
-    largest,
     observe,
-    pick_largest,
+    pick,
     read_bonuses,
     read_counts,
     read_q,
     read_values,
     rescaled,
+    value_of,
 )
 from kernelrl.geometry.grid import cell_of
 from kernelrl.jit.compile import inner
@@ -123,7 +123,7 @@ def begin_ucbvi(model):
 @choose.implement(UCBVIModel, inline=True)
 def choose_ucbvi(model, state, h):
     q = model.plan.Q[h, cell_of(model.settings.grid, state)]
-    return pick_largest(q[: model.settings.actions], model.stream)
+    return pick(model.settings.mask, state, q[: model.settings.actions], model.stream)
 
 
 @observe.implement(UCBVIModel)
@@ -147,7 +147,7 @@ def read_q_ucbvi(model, state, h, out):
 @read_values.implement(UCBVIModel)
 def read_values_ucbvi(model, state, h):
     q = model.plan.Q[h, cell_of(model.settings.grid, state)]
-    return min(model.settings.bonus.cap[h], largest(q[: model.settings.actions]))
+    return min(model.settings.bonus.cap[h], value_of(model.settings.mask, state, q[: model.settings.actions]))
 
 
 @read_counts.implement(UCBVIModel)
@@ -183,6 +183,7 @@ class UCBVI(CountingAgent):
         bonus_scale: the factor s.
         delta: δ, the probability of failure in the Hoeffding bonus.
         total_episodes: the number of episodes to be played, for the Hoeffding bonus only.
+        mask: a compiled function (state, action) → bool, which actions are allowed in a state (docs/masks.md).
     """
 
     hyper_parameters = (*GridAgent.hyper_parameters, "stationary", "replan", "minimum")
@@ -190,9 +191,9 @@ class UCBVI(CountingAgent):
     def __init__(
         self, *, bins: Any = None, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto",
         stationary: bool = True, replan: str | float = "episode", minimum: bool = False, bonus: str = "simplified",
-        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None,
+        bonus_scale: float = 1.0, delta: float = 0.05, total_episodes: int | None = None, mask: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes)
+        super().__init__(bins, horizon, reward_range, bonus, bonus_scale, delta, total_episodes, mask)
         self.stationary = flag("stationary", stationary)
         self.replan = check_replan(replan)
         self.minimum = flag("minimum", minimum)
@@ -218,7 +219,8 @@ class UCBVI(CountingAgent):
         grid, horizon, actions = self._grid(spaces), spaces.horizon, spaces.actions
         bonus, pools = self._counted(horizon, grid.cells, actions), 1 if self.stationary else horizon
         settings = CountSettings(
-            horizon, actions, self.stationary, *replan_code(self.replan), self.minimum, self.rewards.units, grid, bonus
+            horizon, actions, self.stationary, *replan_code(self.replan), self.minimum, self.rewards.units, grid, bonus,
+            *self._masks(spaces, grid),
         )  # fmt: skip
         plan = new_cells(horizon, grid.cells, actions, pools, untried(bonus), bonus.cap)
         store = new_counts(pools, grid.cells, actions, horizon)

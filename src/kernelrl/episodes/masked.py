@@ -3,7 +3,8 @@
     a = argmax {Q_h(x, b) : mask[b]},   ties broken by the agent's stream, as without a mask
 
 Q_h is that of the verb `read_q`, so any algorithm with this read-out can be masked; compiled code knows nothing of it.
-Masks restrict what is chosen, not what is planned: values still count on every action.
+These masks restrict what is chosen, not what is planned: values still count on every action. An agent's own mask, a
+function of the state, restricts both (`kernelrl.geometry.masks`); where both are there, both must allow an action.
 
 `Masked` is a model for the episode loop in Python. It asks the environment's adapter for the mask before each choice;
 while there is none, it does what the model itself does, by the same calls.
@@ -79,7 +80,7 @@ class Masked(NamedTuple):
 
     model: Any
     check: Any
-    """(mask, name) → booleans (A,), or an error."""
+    """(mask, name, state) → booleans (A,), or an error."""
     mask: list[Any]
     """One entry: what the environment gave as mask of its present state, or None."""
 
@@ -107,7 +108,7 @@ def choose_masked(masked: Masked, state: Any, h: int) -> Any:
     (mask,) = masked.mask
     if mask is None:
         return choose(masked.model, state, h)
-    return choose_allowed(masked.model, state, h, masked.check(mask, FROM_INFO))
+    return choose_allowed(masked.model, state, h, masked.check(mask, FROM_INFO, state))
 
 
 @observe.implement_plain(Masked)

@@ -28,23 +28,25 @@ from numba.extending import (
 )
 
 from kernelrl.episodes.verbs import read_q
+from kernelrl.geometry.masks import first_allowed
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
-from kernelrl.jit.policy_verb import deployed_action, first_largest
+from kernelrl.jit.policy_verb import deployed_action
 
 __all__ = ["Policy", "ReadQ", "new_policy"]
 
 
 class ReadQ(NamedTuple):
-    """The rule of most agents: the first of the actions with the largest `read_q`."""
+    """The rule of most agents: the first of the actions with the largest `read_q`, among those that are allowed."""
 
     model: Any
+    mask: Any
 
 
 @deployed_action.implement(ReadQ)
 def best_of_read_q(rule, state, h, q):
     read_q(rule.model, state, h, q)
-    return first_largest(q)
+    return first_allowed(rule.mask, state, q)
 
 
 class Snapshot(NamedTuple):

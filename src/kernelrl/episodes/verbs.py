@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl.geometry.masks import Everything, allows, largest_allowed
 from kernelrl.jit.compile import compiled, compiled_as, generic, in_both, inner
 from kernelrl.jit.handles import Handle, hand_over
 from kernelrl.jit.policy_verb import deployed_action
@@ -48,6 +49,7 @@ __all__ = [
     "largest",
     "next_action",
     "observe",
+    "pick",
     "pick_largest",
     "read_bonuses",
     "read_counts",
@@ -56,6 +58,7 @@ __all__ = [
     "read_values",
     "rescaled",
     "turn",
+    "value_of",
 ]
 
 BEGIN, CHOOSE, OBSERVE, END, TURN = range(5)
@@ -291,3 +294,42 @@ def pick_largest(q: Any, stream: Any) -> Any:
                 return a
             skip -= 1
     return choice
+
+
+@generic
+def pick(mask: Any, state: Any, q: Any, stream: Any) -> Any:
+    """The index of the largest entry of `q` (A,) among the actions that `mask` allows in `state`; ties as above."""
+    best, choice, ties = -math.inf, -1, 0
+    for a in range(q.size):
+        if allows(mask, state, a):
+            if choice < 0 or q[a] > best:
+                best, choice, ties = q[a], a, 1
+            elif q[a] == best:
+                ties += 1
+    if choice < 0:
+        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+    if ties == 1:
+        return choice
+    skip = index_below(stream, ties)
+    for a in range(choice, q.size):
+        if q[a] == best and allows(mask, state, a):
+            if skip == 0:
+                return a
+            skip -= 1
+    return choice
+
+
+@pick.implement(Everything, inline=True)
+def pick_of_all(mask, state, q, stream):
+    return pick_largest(q, stream)
+
+
+@generic
+def value_of(mask: Any, state: Any, q: Any) -> Any:
+    """The largest entry of `q` (A,) among the actions that `mask` allows in `state`."""
+    return largest_allowed(mask, state, q)
+
+
+@value_of.implement(Everything, inline=True)
+def value_of_all(mask, state, q):
+    return largest(q)

@@ -18,8 +18,8 @@ from kernelrl.jit.compile import in_both, inner
 from kernelrl.jit.fields import Field, checks, completes, require
 
 __all__ = [
-    "DIGITS", "CellTrees", "add_parts", "cell_at", "centre_distance", "depths", "gap_to", "grown_trees", "half_at",
-    "leaf", "leaf_at", "locate", "new_trees", "parts_of", "steps_of",
+    "DIGITS", "CellTrees", "add_parts", "cell_at", "centre", "centre_distance", "depths", "gap_to", "grown_trees",
+    "half_at", "leaf", "leaf_at", "locate", "new_trees", "parts_of", "steps_of",
 ]  # fmt: skip
 
 DIGITS = 30  # a cell of depth 30 would need billions of visits

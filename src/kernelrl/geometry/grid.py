@@ -13,7 +13,7 @@ import numpy as np
 from kernelrl.geometry.buckets import available_memory
 from kernelrl.jit.compile import compiled
 
-__all__ = ["Grid", "box_grid", "cell_of", "check_bins", "check_bounded", "check_size", "discrete_grid"]
+__all__ = ["Grid", "box_grid", "cell_of", "centres", "check_bins", "check_bounded", "check_size", "discrete_grid"]
 
 BYTES = 40  # roughly, what an agent stores per step, cell and action
 
@@ -35,6 +35,13 @@ def cell_of(grid: Any, state: Any) -> Any:
         i = np.int64((state[j] - low[j]) * inverse[j])
         cell = cell * bins[j] + min(i, bins[j] - 1)
     return cell
+
+
+def centres(grid: Grid, discrete: bool) -> np.ndarray:
+    """(X, d) the centre of each cell; of a Discrete space the state itself."""
+    places = np.stack(np.unravel_index(np.arange(grid.cells), tuple(grid.bins.tolist())), axis=1).astype(np.float64)
+    wide, half = grid.inverse > 0.0, 0.0 if discrete else 0.5
+    return np.where(wide, grid.low + (places + half) / np.where(wide, grid.inverse, 1.0), grid.low)
 
 
 def check_bins(bins: Any) -> int | tuple[int, ...] | None:

@@ -4,21 +4,25 @@ At every cell x visited so far, with the counts of `kernelrl.stores.counts`,
 
     Q_h(x, a) = r̂(x, a) + P̂V_{h+1}(x, a) (+ B_h(n(x, a))),   V_h(x) = min(R_h, max_a Q_h(x, a))
 
+With a mask the maximum is over the actions that it allows at the centre of x; Q_h is computed for all, since other
+states of the cell may allow them.
+
 A pair never tried has Q_h = max(R_h, B_h(0)), and a cell never visited V_h = R_h; for the deployed policy both are 0.
 
 A plan computes all visited cells, four actions at a time (`kernelrl.jit.windows`). What is the same for all steps is
 computed first: 1/n, the scale of sums over successors, and the base, r̂ and the bonus's root/√n.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from kernelrl.geometry.grid import Grid, cell_of
+from kernelrl.geometry.masks import first_allowed, largest_in_row, restricts
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.handles import hand_over
-from kernelrl.jit.policy_verb import deployed_action, first_largest
+from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.windows import LANES, window_targets
 from kernelrl.planning.backward import backward, find_targets, find_values
 from kernelrl.planning.interface import Planned
@@ -123,6 +127,8 @@ def cell_targets(plan, settings, store, side, h):
     sweep(plan, settings, store, side, h, where)
     if minimum:
         keep_lower(plan, settings, store, side, h, where)
+    if restricts(settings.mask):
+        restrict_values(plan, settings, store, side, h, where)
 
 
 @inner
@@ -165,6 +171,14 @@ def keep_lower(plan, settings, store, side, h, where):
         plan.V[h, x] = clip(side, best, R)
 
 
+@inner
+def restrict_values(plan, settings, store, side, h, where):
+    """V_h from the actions that are allowed."""
+    for k in range(store.visited[where]):
+        x = np.int64(store.cells[where, k])
+        plan.V[h, x] = clip(side, largest_in_row(settings.allowed[x], plan.Q[h, x]), np.float64(settings.horizon - h))
+
+
 @find_values.implement(Cells)
 def cell_values(plan, settings, store, side, h):
     """V_h is found with Q_h."""
@@ -181,11 +195,12 @@ class DeployedCells(NamedTuple):
 
     grid: Grid
     Q: np.ndarray  # (H, X, A)
+    mask: Any
 
 
 @deployed_action.implement(DeployedCells)
 def best_at_cell(rule, state, h, q):
-    return first_largest(rule.Q[h, cell_of(rule.grid, state)])
+    return first_allowed(rule.mask, state, rule.Q[h, cell_of(rule.grid, state)])
 
 
 def deployed_q(settings, counts):

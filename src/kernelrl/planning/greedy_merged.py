@@ -16,6 +16,9 @@ of u.
 When local bandwidths are renewed, values computed with the old ones say little, and may be too low. So all values begin
 again from a full plan, that of Kernel-UCBVI (`kernelrl.planning.smoothed`), and fall from there.
 
+With a mask the maximum at a representative is over the actions that are allowed there, and Q̃_h(x, a) between
+representatives is a mean over those that allow a; R_h if none does.
+
 V_h is L_h-Lipschitz on representatives, so its value at any other state is the lowest of V_h(u) + L_h·ρ(·, u).
 """
 
@@ -25,7 +28,17 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory, lengthen
-from kernelrl.geometry.representatives import KNOWN, find, find_or_add, gather, list_of, lists_each, square_to
+from kernelrl.geometry.masks import allowed_at_place, drop_at_place, restricts
+from kernelrl.geometry.representatives import (
+    KNOWN,
+    copy_place,
+    find,
+    find_or_add,
+    gather,
+    list_of,
+    lists_each,
+    square_to,
+)
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, require
 from kernelrl.planning.between_actions import spread_over_actions
@@ -86,6 +99,7 @@ class GreedyMerged(NamedTuple):
     q: Annotated[np.ndarray, Field("Columns", scratch=True)]
     row: Annotated[np.ndarray, Field("Columns", scratch=True)]
     share: Annotated[np.ndarray, Field("Columns", scratch=True)]  # φ, where other pairs are limited
+    shares: Annotated[np.ndarray, Field("Columns", scratch=True)]  # of representatives that allow each action
 
 
 def new_greedy_merged(settings, merged):
@@ -96,7 +110,7 @@ def new_greedy_merged(settings, merged):
         np.zeros((H, U, columns)), np.zeros((H, U)), np.zeros(merged.C.shape[1:]),
         np.zeros((2, U if settings.by_step else 0, columns)),
         np.zeros((U if len(settings.action_weights) else 0, columns)), np.zeros(columns), np.zeros(columns),
-        np.zeros(columns),
+        np.zeros(columns), np.zeros(columns),
     )  # fmt: skip
 
 
@@ -236,11 +250,20 @@ def blended_targets(values, settings, merged, x, h, q):
     reps, each = merged.reps, values.q[: q.size]
     n = gather(reps, settings.space, x, reps.number[KNOWN])
     for a in range(q.size):
-        q[a] = 0.0
+        q[a] = values.shares[a] = 0.0
     for i in range(n):
         representative_targets(values, settings, merged, reps.around[i], h, each)
+        if restricts(settings.mask):
+            copy_place(reps, reps.around[i], reps.here)
         for a in range(q.size):
-            q[a] += reps.share[i] * each[a]
+            if not restricts(settings.mask):
+                q[a] += reps.share[i] * each[a]
+            elif allowed_at_place(settings, reps.here, a):
+                q[a] += reps.share[i] * each[a]
+                values.shares[a] += reps.share[i]
+    if restricts(settings.mask):
+        for a in range(q.size):
+            q[a] = q[a] / values.shares[a] if values.shares[a] > 0.0 else np.float64(settings.horizon - h)
     return n > 0
 
 
@@ -308,6 +331,9 @@ def greedy_merged_learn(values, settings, store, x, action, reward, y, h, termin
     u = representative(values, settings, store, x)
     if not known:
         representative_targets(values, settings, store, u, h, q)
+        if restricts(settings.mask):
+            copy_place(store.reps, u, store.reps.here)
+            drop_at_place(settings, store.reps.here, q)
         best = best_of(settings, h, q)
     lower(values, settings, store, u, h, best)
     v = representative(values, settings, store, y)

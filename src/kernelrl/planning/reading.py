@@ -4,15 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelrl.geometry.masks import drop_at_place, first_allowed, restricts
 from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather
 from kernelrl.jit.compile import compiled, generic
 from kernelrl.jit.handles import hand_over, model_of
-from kernelrl.jit.policy_verb import deployed_action, first_largest
+from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.planning.backward import backward
 from kernelrl.planning.between_actions import highest_of_all
 from kernelrl.planning.interface import PLANS, Planned, q_at, renew
 from kernelrl.planning.sides import DEPLOYED, UPPER
-from kernelrl.planning.smoothed import Smoothed, forget
+from kernelrl.planning.smoothed import Smoothed, blend_allowed, forget
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
 
@@ -63,6 +64,11 @@ def add_between(planned, other, x):
         n = gather(near, planned.settings.space, x, near.number[KNOWN])
         if n == 0:  # only states that are equal are merged
             near.around[0], near.share[0], n = find(near, planned.settings.space, x), 1.0, 1
+        if restricts(planned.settings.mask):
+            for h in range(H):
+                for a in range(actions):
+                    Q[h, u, a] += blend_allowed(added[h], planned.settings, other.store, DEPLOYED, x, h, a, n)
+            continue
         for i in range(n):
             for h in range(H):
                 for a in range(actions):
@@ -107,7 +113,7 @@ def best_of_plan(rule, state, h, q):
     x = rule.place[: places(settings, state)]
     place(settings, state, h, x)
     q_at(rule.planned.plan, settings, rule.planned.store, DEPLOYED, x, h, q)
-    return first_largest(q)
+    return first_allowed(settings.mask, state, q)
 
 
 @compiled
@@ -115,6 +121,8 @@ def value_of(planned, side, u, q):
     """V_0 on that side at an embedded state; `q` (A,) is scratch."""
     q_at(planned.plan, planned.settings, planned.store, side, u, 0, q)
     settings = planned.settings
+    if restricts(settings.mask):
+        drop_at_place(settings, u, q)
     return highest_of_all(settings.between, side, settings.lipschitz[0], q, np.float64(settings.horizon))
 
 

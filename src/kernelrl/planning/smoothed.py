@@ -8,6 +8,9 @@ For all representatives u, with the estimates of `kernelrl.stores.merged`,
     Q_h(x, a) = the lowest cone of targets with samples at x, or, without interpolation, Q̃_h(x, a) itself
     V_h(x)    = max_a Q_h(x, a), clipped                                   of all actions (`planning/between_actions`)
 
+With a mask the maximum at a representative is over the actions that are allowed there, and Q_h(x, a) between
+representatives is a mean over those that allow a (`blend_allowed`).
+
 (and where other pairs count only so much, T_h and C are the smaller ones of `kernelrl.stores.merged`.)
 
 With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
@@ -37,6 +40,7 @@ from kernelrl.geometry.groups import (
     smooth,
     smooth_to_values,
 )
+from kernelrl.geometry.masks import allowed_at_place, drop_at_place, restricts
 from kernelrl.geometry.representatives import KNOWN, copy_place, find, gather, list_of, lists_each, nearest, square_to
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import SCRATCH, Field, Rows
@@ -104,7 +108,7 @@ from kernelrl.stores.merged import (
 from kernelrl.stores.samples import BLEND
 from kernelrl.stores.transitions import pass_back
 
-__all__ = ["KEPT", "PLANNED", "STALE", "Smoothed", "forget", "new_smoothed"]
+__all__ = ["KEPT", "PLANNED", "STALE", "Smoothed", "blend_allowed", "forget", "new_smoothed"]
 
 PLANNED, KEPT, STALE = 1, 2, 3
 
@@ -283,7 +287,7 @@ def smooth_stale(plan, store, h):
 def in_one_go(settings, store, side):
     """Whether nothing comes between smoothing, bonus and maximum."""
     usual = explores(side) and is_simplified(settings.bonus) and not interpolates(side, settings)
-    return usual and may_skip(settings, store) and not is_local(store)
+    return usual and may_skip(settings, store) and not is_local(store) and not restricts(settings.mask)
 
 
 @inner
@@ -332,6 +336,8 @@ def smoothed_values(plan, settings, store, side, h):
     R = np.float64(settings.horizon - h)
     if interpolates(side, settings):
         interpolated_values(plan, settings, store, side, h)
+    elif restricts(settings.mask):
+        best_allowed(plan, settings, store, side, h)
     elif lists_each(store.reps) == 1:
         best_of(side, plan.Q[h], plan.rows[: plan.clock[STALE]], settings.actions, R, plan.V[h])
     else:
@@ -339,6 +345,20 @@ def smoothed_values(plan, settings, store, side, h):
             plan.V[h, u] = highest(side, plan.Q[h, u, : settings.actions], R)
     if h == 0:
         plan.clock[KEPT] = may_skip(settings, store)
+
+
+@inner
+def best_allowed(plan, settings, merged, side, h):
+    """V_h at the representatives whose Q_h was computed, from the actions that are allowed there."""
+    q, here, R = plan.q[: settings.actions], merged.reps.here, np.float64(settings.horizon - h)
+    one = lists_each(merged.reps) == 1
+    for i in range(plan.clock[STALE] if one else plan.clock[PLANNED]):
+        u = np.int64(plan.rows[i]) if one else i
+        copy_place(merged.reps, u, here)
+        for a in range(q.size):
+            q[a] = plan.Q[h, u, a]
+        drop_at_place(settings, here, q)
+        plan.V[h, u] = highest(side, q, R)
 
 
 @inner(fastmath={"nnan"})
@@ -370,6 +390,9 @@ def interpolated_values(plan, settings, merged, side, h):
                     if N[v, a] > 0.0:
                         q[a] = cone(side, q[a], Q[v, a], rise)
         spread_over_actions(settings.between, side, L, q)
+        if restricts(settings.mask):
+            copy_place(merged.reps, u, merged.reps.here)
+            drop_at_place(settings, merged.reps.here, q)
         plan.V[h, u] = highest_of_all(settings.between, side, L, q, np.float64(settings.horizon - h))
 
 
@@ -404,7 +427,11 @@ def smoothed_q(plan, settings, store, side, x, h, q):
     if interpolates(side, settings):
         interpolated_q(plan, settings, store, side, x, h, q)
         return
-    if settings.reading == BLEND and blended_q(plan, settings, store, x, h, q):
+    if settings.reading == BLEND and blended_q(plan, settings, store, side, x, h, q):
+        return
+    if settings.own_steps and restricts(settings.mask):
+        for a in range(q.size):
+            q[a] = blend_allowed(plan.Q[h], settings, store, side, x, h, a, 0)
         return
     if settings.own_steps:
         u = nearest(store.reps, settings.space, x)
@@ -420,16 +447,45 @@ def smoothed_q(plan, settings, store, side, x, h, q):
 
 
 @inner
-def blended_q(plan, settings, merged, x, h, q):
+def blended_q(plan, settings, merged, side, x, h, q):
     """Q_h(x, ·) = Σ_u λ_u·Q_h(u, ·) over the planned representatives around `x`; return whether there are any."""
     reps = merged.reps
     n = gather(reps, settings.space, x, plan.clock[PLANNED])
     for a in range(q.size):
         q[a] = 0.0
+    if restricts(settings.mask):
+        for a in range(q.size if n > 0 else 0):
+            q[a] = blend_allowed(plan.Q[h], settings, merged, side, x, h, a, n)
+        return n > 0
     for i in range(n):
         for a in range(q.size):
             q[a] += reps.share[i] * plan.Q[h, reps.around[i], a]
     return n > 0
+
+
+@inner
+def blend_allowed(Q, settings, merged, side, x, h, a, n):
+    """The mean of Q(u, a), by their shares, over the `n` representatives around `x` that allow the action.
+
+    If none does, it is the cap on the UPPER side, elsewhere Q of the nearest one that does, or else 0.
+    """
+    reps, total, shares, best, least = merged.reps, 0.0, 0.0, 0.0, math.inf
+    for i in range(n):
+        copy_place(reps, reps.around[i], reps.here)
+        if allowed_at_place(settings, reps.here, a):
+            total += reps.share[i] * Q[reps.around[i], a]
+            shares += reps.share[i]
+    if shares > 0.0:
+        return total / shares
+    if explores(side):
+        return np.float64(settings.horizon - h)
+    for u in range(reps.number[KNOWN]):
+        square = square_to(reps, settings.space, u, x)
+        if square < least:
+            copy_place(reps, u, reps.here)
+            if allowed_at_place(settings, reps.here, a):
+                best, least = Q[u, a], square
+    return best
 
 
 @inner

@@ -17,7 +17,7 @@ mapped to [0, 1] when they are used.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class CountSettings(NamedTuple):
     units: Units
     grid: Grid
     bonus: Counted
+    mask: Any  # which actions are allowed (see `kernelrl.geometry.masks`)
+    allowed: np.ndarray  # (X, A) the same at the centres of cells; empty if all are
 
 
 class Counts(NamedTuple):

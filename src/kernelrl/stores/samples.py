@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.buckets import check_memory, lengthen, more
+from kernelrl.geometry.masks import EVERYTHING
 from kernelrl.geometry.metrics import embed
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, Rows
@@ -85,14 +86,17 @@ class Settings(NamedTuple):
     bonus: Any  # see `kernelrl.bonuses.interface`
     units: Units
     space: Any  # see `kernelrl.geometry.metrics`
+    mask: Any  # which actions are allowed (see `kernelrl.geometry.masks`)
+    raw: np.ndarray  # (d,) scratch, a raw state for the mask
 
     @classmethod
     def of(cls, **given: Any) -> "Settings":
         """Settings with every field cast to the type that compiled functions take.
 
-        By default actions are unrelated, other pairs count without limit, and every plan is a full one.
+        By default all actions are allowed and unrelated, other pairs count without limit, and every plan is a full one.
         """
         usual = {"action_weights": np.zeros((0, 0, 0)), "between": Apart(), "tolerance": 0.0, "others": math.inf}
+        usual |= {"mask": EVERYTHING, "raw": np.zeros(0)}
         given = {**usual, **given}
         casts = {"int": int, "float": float, "bool": bool}
         return cls(
