@@ -171,6 +171,26 @@ def test_a_copy_of_an_agent_that_has_acted(variant, copied):
     check_equal(read(twin), before)
 
 
+def read_only(model):
+    """The model as joblib hands it to a worker: arrays that cannot be written to."""
+    if hasattr(model, "_fields"):
+        return model._replace(**{name: read_only(part) for name, part in model._asdict().items()})
+    if isinstance(model, np.ndarray):
+        model = model.view()
+        model.flags.writeable = False
+    return model
+
+
+@pytest.mark.parametrize("variant", ["KernelUCBVI interpolated", "OptQL"])
+def test_an_agent_of_memory_maps(variant):
+    agent = make(variant)
+    agent.fit(make_env(), 5, seed=SEED)
+    twin = object.__new__(type(agent))
+    twin.__setstate__(agent.__getstate__() | {"model": read_only(agent.model)})
+    returns = [each.fit(make_env(), 5).returns for each in (twin, agent)]
+    assert np.array_equal(*returns)
+
+
 @each_variant
 def test_another_seed_is_another_run(variant):
     history, _ = whole(variant)

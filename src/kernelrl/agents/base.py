@@ -780,6 +780,11 @@ class Agent:
         """Write the whole agent to one file, which `kernelrl.load` reads."""
         save(self, path)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """With arrays of its own: joblib hands large ones to its workers as files mapped into memory, read-only."""
+        self.__dict__.update(state)
+        self.model = storage.owned(self.model)
+
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: everything except the copy for recovery, memory addresses and that a callback runs."""
         return self.__dict__ | {"recovery": None, "only_looked_at": False, "_handed_over": (None, None)}
