@@ -317,6 +317,8 @@ class CountsBroken(Careless):
 
 
 class LosesSettings(Careless):
+    hyper_parameters = ("horizon", "reward_range")
+
     def __init__(self, horizon=None, reward_range="auto"):
         super().__init__(horizon=5 if horizon is None else None, reward_range=reward_range)
 

@@ -52,7 +52,7 @@ from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.episodes.masked import choose_allowed
 from kernelrl.episodes.policy import Policy, ReadQ, new_policy
-from kernelrl.geometry.masks import check_function, mask_of
+from kernelrl.geometry.masks import mask_of
 from kernelrl.jit.handles import hand_over
 from kernelrl.jit.stream import new_stream
 from kernelrl.portable.forms import Form
@@ -106,6 +106,7 @@ class Agent:
 
     hyper_parameters: ClassVar[tuple[str, ...]] = ("horizon", "reward_range")
     takes_discrete: ClassVar[bool] = False
+    mask: Any = None  # of an agent that takes one: a compiled function (state, action) → bool
     action_bins: Any = None  # of an agent that takes continuous actions: how many along each axis, or "auto"
     spaces: Spaces
 
@@ -114,11 +115,8 @@ class Agent:
         if not abstract:
             register(cls)
 
-    def __init__(
-        self, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", mask: Any = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto") -> None:
         self.horizon = None if horizon is None else whole_number("horizon", horizon, 1)
-        self.mask = check_function(mask)
         self._reward_range = check_range(reward_range)
         self._warned_of_range = False
         self.rewards = RewardRange.of(self._reward_range)

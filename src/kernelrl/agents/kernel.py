@@ -44,6 +44,7 @@ from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
+from kernelrl.geometry.masks import check_function
 from kernelrl.geometry.metrics import Custom, Lp, resolve_metric
 from kernelrl.geometry.representatives import CUT
 from kernelrl.jit.handles import hand_over, model_of
@@ -88,7 +89,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
         max_representatives: int | None, reward_range: tuple[float, float] | str, reading: str, action_bins: Any,
         action_bandwidth: Any, action_metric: Any, mask: Any,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range, mask)
+        super().__init__(horizon, reward_range)
+        self.mask = check_function(mask)
 
         self.action_bins = check_bins(action_bins)
         self._actions = ActionKernel(action_bandwidth, action_metric, kernel)

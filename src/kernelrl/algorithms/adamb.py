@@ -77,7 +77,7 @@ from kernelrl.episodes.verbs import (
     value_of,
 )
 from kernelrl.geometry.dyadic import centre, centre_distance, gap_to, leaf_at, locate, parts_of, steps_of
-from kernelrl.geometry.masks import restricts
+from kernelrl.geometry.masks import check_function, restricts
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
 from kernelrl.stores.units import after_end, mapped_sum
@@ -320,7 +320,8 @@ class AdaMB(PartitionAgent):
         bonus_scale: float = 1.0, lipschitz: float | None = None, split_exponent: float | None = None,
         mask: Any = None,
     ) -> None:  # fmt: skip
-        Agent.__init__(self, horizon, reward_range, mask)  # the bonus is always the same, and has no δ
+        Agent.__init__(self, horizon, reward_range)  # the bonus is always the same, and has no δ
+        self.mask = check_function(mask)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.lipschitz = None if lipschitz is None else positive("lipschitz", lipschitz, zero=True)
         self.split_exponent = None if split_exponent is None else positive("split_exponent", split_exponent)

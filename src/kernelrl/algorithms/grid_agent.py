@@ -13,7 +13,7 @@ from kernelrl.arguments import one_of, positive, whole_number
 from kernelrl.bonuses.counted import BONUSES, Counted, has_width, new_counted, width_of_ucbvi
 from kernelrl.episodes import verbs
 from kernelrl.geometry.grid import Grid, box_grid, cell_of, centres, check_bins, check_size, discrete_grid
-from kernelrl.geometry.masks import allowed_table
+from kernelrl.geometry.masks import allowed_table, check_function
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.cells import DeployedCells, deployed_q
 from kernelrl.portable.forms import Form, grid_table
@@ -33,7 +33,8 @@ class Baseline(Agent, abstract=True):
         self, horizon: int | None, reward_range: tuple[float, float] | str, bonus: str, bonus_scale: float,
         delta: float, total_episodes: int | None, mask: Any,
     ) -> None:  # fmt: skip
-        super().__init__(horizon, reward_range, mask)
+        super().__init__(horizon, reward_range)
+        self.mask = check_function(mask)
         self.bonus = one_of("bonus", bonus, BONUSES)
         self.bonus_scale = positive("bonus_scale", bonus_scale, zero=True)
         self.delta = positive("delta", delta)

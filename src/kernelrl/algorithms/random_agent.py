@@ -17,7 +17,7 @@ from kernelrl.episodes.verbs import (
     read_q,
     read_values,
 )
-from kernelrl.geometry.masks import Everything, allows
+from kernelrl.geometry.masks import Everything, allows, check_function
 from kernelrl.jit.compile import compiled, generic, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.policy_verb import deployed_action
@@ -135,7 +135,8 @@ class RandomAgent(Agent):
     def __init__(
         self, *, horizon: int | None = None, reward_range: tuple[float, float] | str = "auto", mask: Any = None
     ) -> None:
-        super().__init__(horizon, reward_range, mask)
+        super().__init__(horizon, reward_range)
+        self.mask = check_function(mask)
 
     def new_model(self, spaces: Spaces, stream: Any) -> Any:
         """Nothing but the stream."""
