@@ -15,6 +15,7 @@ from gymnasium.wrappers import TimeLimit
 import kernelrl as krl
 from kernelrl.algorithms import random_agent
 from kernelrl.episodes import verbs
+from kernelrl.geometry.masks import EVERYTHING, Everything
 from small_envs import Chain, Line
 
 SPACE = gym.spaces.Box(0.0, 1.0, (2,), np.float64)
@@ -366,6 +367,7 @@ class Stretched(NamedTuple):
 
     horizon: int
     actions: int
+    mask: Everything
     stream: np.ndarray
 
 
@@ -381,7 +383,7 @@ verbs.grow.implement_plain(Stretched)(lambda model: model._replace(stream=np.one
 
 class Stretches(Careless):
     def new_model(self, spaces, stream):
-        return Stretched(spaces.horizon, spaces.actions, stream)
+        return Stretched(spaces.horizon, spaces.actions, EVERYTHING, stream)
 
 
 def test_arrays_that_matter_by_their_length_are_found():

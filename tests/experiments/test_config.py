@@ -209,7 +209,7 @@ def test_objects_from_tables():
         ({"bandwidth": 0.1, "agent": "KernelUBCVI"}, ['"KernelUBCVI"', "did you mean KernelUCBVI?", "module:Class"]),
         ({"bandwidth": 0.1, "agent": "math:sin"}, ["math:sin", "subclass"]),
         ({"bandwidth": 0.1, "agent": "nowhere.Agent"}, ["nowhere:Agent", "cannot be imported"]),
-        ({"agent": "RandomAgent"}, ['"representatives"', "horizon, reward_range"]),
+        ({"agent": "RandomAgent"}, ['"representatives"', "horizon, mask, reward_range"]),
         ({"agent": "GreedyKernelUCBVI", "bandwidth": 0.1}, ["lipschitz"]),
     ],
 )

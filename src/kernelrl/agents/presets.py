@@ -22,7 +22,9 @@ from typing import Any
 __all__ = ["PRESETS", "options"]
 
 # Every argument is spelled out, so that no default reaches a preset.
-ANY: dict[str, Any] = {"horizon": None, "reward_range": (0.0, 1.0), "bonus": "simplified", "bonus_scale": 1.0}
+ANY: dict[str, Any] = {
+    "horizon": None, "reward_range": (0.0, 1.0), "bonus": "simplified", "bonus_scale": 1.0, "mask": None,
+}  # fmt: skip
 KERNEL: dict[str, Any] = {
     **ANY,
     "bandwidth": 0.025,
