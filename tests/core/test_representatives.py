@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -323,7 +324,7 @@ def test_these_tests_see_several_neighbours():
     assert 1 < reps.cones.span[1, :number].mean() < number
 
 
-@pytest.mark.parametrize("number", [300, 3000])
+@pytest.mark.parametrize("number", [300] if numba.config.DISABLE_JIT else [300, 3000])
 @pytest.mark.parametrize("bounded", [True, False])
 @pytest.mark.parametrize("d", [1, 2, 4, 7])
 @pytest.mark.parametrize("metric", METRICS)
@@ -343,6 +344,7 @@ def test_those_within_a_distance(metric, d, bounded, number):
             assert_allclose(reps.share[:n], distances[reps.around[:n]] ** 2, rtol=1e-12)
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="takes minutes without machine code")
 def test_cells_and_all_in_order_are_both_searched():
     """Small radii are searched through cells, large ones in order; the table grows, and chains are shared."""
     rng, settings = np.random.default_rng(1), make_settings("gaussian", "euclidean", 6)
