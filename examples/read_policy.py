@@ -34,7 +34,7 @@ class Policy:
         number = getattr(self, file["kind"].replace(" ", "_"))(x, row, step)
         if file["action_axes"] is None:
             return file["first_action"] + number
-        action = []
+        action: list[float] = []
         for j in reversed(range(file["action_axes"])):
             number, i = divmod(number, len(table[f"action_{j}"]))
             action.insert(0, table[f"action_{j}"][i])
@@ -94,8 +94,8 @@ class Policy:
         n, p, points = len(x), float(self.file["places"]["p"]), self.table[name]
         gaps = [abs(points[v * n + j] - x[j]) for j in range(n)]
         if p == 2.0:
-            return sum(gap * gap for gap in gaps)
-        return max(gaps) ** 2 if p == math.inf else sum(gap**p for gap in gaps) ** (2.0 / p)
+            return float(sum(gap * gap for gap in gaps))
+        return float(max(gaps) ** 2 if p == math.inf else sum(gap**p for gap in gaps) ** (2.0 / p))
 
     def row(self, name: str, i: int) -> list[float]:
         """Row `i` of a table with one column for each action."""
