@@ -190,6 +190,48 @@ print(json.dumps([stats, compiled]))
     assert "Compiling" not in run.stderr
 
 
+MODELS = {
+    "KernelUCBVI": {}, "GreedyKernelUCBVI": {}, "UCBVI": {"bins": 2}, "GreedyUCBVI": {"bins": 2}, "OptQL": {"bins": 2},
+    "AdaptiveQL": {}, "AdaMB": {}, "RandomAgent": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [list(MODELS), list(MODELS)[::-1]], ids=["", "the other way round"])
+def test_keys_do_not_depend_on_what_was_imported(names):
+    """They would if a module implemented a verb for a class that agents have without that module.
+
+    All machine code with such a class would be compiled twice: by processes that have imported the module, and others.
+    """
+    program = f"""
+import importlib, json
+import gymnasium as gym, numba
+import kernelrl as krl
+from kernelrl.jit.code_key import Ingredients
+from kernelrl.jit.compile import ROOT, WHERE_COMPILED
+from kernelrl.jit.handles import hand_over
+
+def lines(agent):
+    made_of = Ingredients()
+    made_of.add_type(numba.typeof(hand_over(agent.model)))
+    return made_of.lines
+
+models, before = {MODELS}, {{}}
+for name in {names}:
+    agent = getattr(krl, name)(**models[name])
+    agent.start(gym.spaces.Box(0, 1, (2,)), gym.spaces.Discrete(2), 4)
+    before[agent] = lines(agent)
+for file in sorted(file for place in WHERE_COMPILED for file in (ROOT / place).rglob("*.py")):
+    importlib.import_module(".".join(["kernelrl", *file.relative_to(ROOT).with_suffix("").parts]))
+print(json.dumps([[type(agent).__name__, old, lines(agent)] for agent, old in before.items()]))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    for name, old, new in json.loads(run.stdout):
+        verbs, later = ([line for line in lines if line.startswith("'verb'")] for lines in (old, new))
+        assert len(verbs) > 3 and verbs == later, name
+        assert old == new, name
+
+
 class Started:
     """The event that numba sends when it sets about compiling `entry` for a model."""
 

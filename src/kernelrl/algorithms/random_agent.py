@@ -11,14 +11,9 @@ import numpy.typing as npt
 from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.masking import allowed_at
 from kernelrl.agents.spaces import Spaces
-from kernelrl.episodes.verbs import (
-    choose,
-    observe,
-    read_q,
-    read_values,
-)
-from kernelrl.geometry.masks import Everything, allows, check_function
-from kernelrl.jit.compile import compiled, generic, inner
+from kernelrl.episodes.verbs import choose, observe, read_q, read_values
+from kernelrl.geometry.masks import allows, check_function, restricts
+from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.policy_verb import deployed_action
 from kernelrl.jit.stream import index_below, mix
@@ -36,20 +31,15 @@ class RandomAgentModel(NamedTuple):
     stream: Annotated[np.ndarray, Field("4", np.uint64)]
 
 
-@generic
-def draw_allowed(mask, actions, stream, state):
-    """One of the actions that are allowed in a state, each with the same probability."""
+@inner
+def number_allowed(mask, actions, state):
+    """How many actions are allowed in a state; an error if none is."""
     number = 0
     for a in range(actions):
         number += allows(mask, state, a)
     if number == 0:
         raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
-    return nth_allowed(mask, actions, state, index_below(stream, number) if number > 1 else 0)
-
-
-@draw_allowed.implement(Everything, inline=True)
-def draw_any(mask, actions, stream, state):
-    return index_below(stream, actions)
+    return number
 
 
 @inner
@@ -65,7 +55,10 @@ def nth_allowed(mask, actions, state, n):
 
 @choose.implement(RandomAgentModel)
 def choose_uniform(model, state, h):
-    return draw_allowed(model.mask, model.actions, model.stream, state)
+    if not restricts(model.mask):
+        return index_below(model.stream, model.actions)
+    number = number_allowed(model.mask, model.actions, state)
+    return nth_allowed(model.mask, model.actions, state, index_below(model.stream, number) if number > 1 else 0)
 
 
 @observe.implement(RandomAgentModel)
@@ -103,11 +96,7 @@ def draw(seed, state, h):
 
 @deployed_action.implement(RandomRule)
 def draw_action(rule, state, h, q):
-    number = 0
-    for a in range(rule.actions):
-        number += allows(rule.mask, state, a)
-    if number == 0:
-        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+    number = number_allowed(rule.mask, rule.actions, state)
     return nth_allowed(rule.mask, rule.actions, state, np.int64(draw(rule.seed, state, h) % np.uint64(number)))
 
 

@@ -22,7 +22,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import check_memory
-from kernelrl.geometry.kernels import exp_negative
+from kernelrl.geometry.kernels import exp_negative, is_gaussian
+from kernelrl.geometry.metrics import is_plane
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field, checks, require
 from kernelrl.jit.patches import SPAN, add_patch, read_patch
@@ -37,6 +38,7 @@ __all__ = [
     "no_nodes",
     "nodes_fit",
     "read_at_nodes",
+    "suit_nodes",
 ]
 
 DENSITY = 0.375  # δ/σ
@@ -77,6 +79,16 @@ def nodes_fit(low, high, sigma, lists, layers):
     """Whether the box [low, high] is a bounded part of the plane, and sums at its nodes take at most MOST_BYTES."""
     bounded = len(low) == 2 and np.isfinite(low).all() and np.isfinite(high).all()
     return bool(bounded) and 8 * math.prod(shape_of_nodes(low, high, sigma, lists, layers)) <= MOST_BYTES
+
+
+def suit_nodes(settings, low, high, lists, layers):
+    """Whether weights are Gaussian and the box [low, high] of embedded states is one that has nodes (`nodes_fit`).
+
+    `settings` has `space`, `kernel` and `inverse_sigma2`, 1/σ².
+    """
+    if len(low) != 2 or not is_plane(settings.space, low) or not is_gaussian(settings.kernel):
+        return False
+    return nodes_fit(low, high, settings.inverse_sigma2**-0.5, lists, layers)
 
 
 def new_nodes(low, high, sigma, lists, layers):

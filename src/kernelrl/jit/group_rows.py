@@ -3,9 +3,10 @@
     T[e, c:c+4] = Σ_j weights[j, k] · rows[index[j], c:c+4] for the k-th member e of a group         (add_rows_to_all)
     Q[e] = (T[e] + a)·x[e] + b·y[e] and V[e] = min(R, max_c Q[e, c])                                 (best_rows_of_all)
 
-A row is read once for all members. What limits the loop is the number of loads, so one load brings the weights of two
-members (`add_entry`), and then the time of an addition, so sums take turns; neither pays without the other. The second
-form does everything that follows while T is in registers. With the JIT disabled NumPy does the same.
+A row is read once for all members. Two things limit the loop, and removing one of them alone makes little difference:
+the number of loads, so one load brings the weights of two members (`add_entry`); and the wait for the addition before,
+so there are TURNS sums that take turns. The second form does everything that follows while T is in registers. With the
+JIT disabled NumPy does the same.
 """
 
 import contextlib
@@ -63,7 +64,7 @@ def untangled(builder, straight, swapped):
 def sums_for_all(builder, w, i, r, start, end, width, first):
     """The loop over a group's entries: weighted sums of rows, one for each member.
 
-    There are TURNS sums for each, which take turns, since an addition has to wait for the one before.
+    There are TURNS sums for each member, since an addition has to wait for the one before.
     """
     word, sums = ir.IntType(64), [new_sums(builder, MEMBERS) for _ in range(TURNS)]
     for total in itertools.chain(*sums):
@@ -80,7 +81,7 @@ def sums_for_all(builder, w, i, r, start, end, width, first):
 
 @contextlib.contextmanager
 def each_member(builder, m, g, lane):
-    """Code that is run if group `g` has so many members: with the number of the one at `lane`."""
+    """The code inside runs if group `g` has a member at `lane`, and gets its number."""
     word = ir.IntType(64)
     member = builder.load(builder.gep(m.data, [builder.add(builder.mul(g, word(MEMBERS)), word(lane))]))
     with builder.if_then(builder.icmp_signed(">=", member, word(0)), likely=True):

@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kernelrl.geometry.buckets import WIDTH
-from kernelrl.geometry.kernels import is_gaussian
-from kernelrl.geometry.metrics import is_plane
 from kernelrl.geometry.nodes import (
     MISSED,
     Nodes,
@@ -25,8 +23,8 @@ from kernelrl.geometry.nodes import (
     has_nodes,
     new_nodes,
     no_nodes,
-    nodes_fit,
     read_at_nodes,
+    suit_nodes,
 )
 from kernelrl.jit.compile import inner
 from kernelrl.planning import node_sums
@@ -54,15 +52,15 @@ def no_plan_nodes():
 
 def new_plan_nodes(settings, samples, low, high, slot):
     """Nodes for a plan of all samples, in slots `slot` (N,) of buckets, or none if they would not pay."""
-    N, H, A, sigma = int(samples.number[LOGGED]), settings.horizon, settings.actions, settings.inverse_sigma2**-0.5
-    states, pools = samples.states[:, :N], 1 if settings.stationary else H
-    if N < node_sums.PER_LIST * A * pools or H * H * N * MISSED / settings.beta > MOST_ERROR or states.shape[2] != 2:
+    N, H, A, states = int(samples.number[LOGGED]), settings.horizon, settings.actions, samples.states
+    many = N >= node_sums.PER_LIST * A * (1 if settings.stationary else H)
+    exact = H * H * N * MISSED / settings.beta <= MOST_ERROR
+    if not (many and exact and suit_nodes(settings, low, high, A, 2)):
         return no_plan_nodes()
-    plain = is_plane(settings.space, low) and is_gaussian(settings.kernel)
-    inside = bool(((states >= low) & (states <= high)).all())
-    if not (plain and inside and nodes_fit(low, high, sigma, A, 2)):
+    if not ((states[:, :N] >= low) & (states[:, :N] <= high)).all():
         return no_plan_nodes()
-    return PlanNodes(new_nodes(low, high, sigma, A, 2), np.argsort(slot, kind="stable"), np.zeros((N, A)))
+    nodes = new_nodes(low, high, settings.inverse_sigma2**-0.5, A, 2)
+    return PlanNodes(nodes, np.argsort(slot, kind="stable"), np.zeros((N, A)))
 
 
 @inner

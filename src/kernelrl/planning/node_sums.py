@@ -21,8 +21,6 @@ import numpy as np
 
 from kernelrl.bonuses.interface import value
 from kernelrl.geometry.buckets import SIZE, WIDTH, Buckets
-from kernelrl.geometry.kernels import is_gaussian
-from kernelrl.geometry.metrics import is_plane
 from kernelrl.geometry.nodes import (
     Nodes,
     add_at_nodes,
@@ -30,8 +28,8 @@ from kernelrl.geometry.nodes import (
     has_nodes,
     new_nodes,
     no_nodes,
-    nodes_fit,
     read_at_nodes,
+    suit_nodes,
 )
 from kernelrl.jit.compile import compiled, in_both, inner
 from kernelrl.jit.fields import Field, checks, require
@@ -86,11 +84,9 @@ class Summed(NamedTuple):
 
 def new_node_sums(settings, low, high, lists, rows, moments):
     """Without nodes yet; they come when they pay, or never if they would not fit."""
-    sigma, limits = settings.inverse_sigma2**-0.5, np.zeros(7)
-    plain = len(low) == 2 and is_plane(settings.space, low) and is_gaussian(settings.kernel)
-    fits = plain and settings.stationary and not moments and nodes_fit(low, high, sigma, lists, rows + 1)
+    limits = np.zeros(7)
     limits[START], limits[INVERSE_SIGMA2] = np.inf, settings.inverse_sigma2
-    if fits:
+    if settings.stationary and not moments and suit_nodes(settings, low, high, lists, rows + 1):
         limits[START] = PER_LIST * lists
         limits[BOX:] = low[0], low[1], high[0], high[1]
     return NodeSums(no_nodes(), np.zeros(ROOM, np.int64), np.zeros(1, np.int64), limits)
