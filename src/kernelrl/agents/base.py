@@ -3,6 +3,7 @@
 It holds the hyper-parameters, checks arguments, and calls the compiled functions of its algorithm (see
 `kernelrl.episodes.verbs`). Its parts are in other files:
 
+    hooks         what subclasses give or change, and what their methods can use
     spaces        states, actions and steps, and their checks
     reward_range  the range of rewards and its units
     fitting       what `fit` does around the episode loop;  recovery: back to the last whole episode
@@ -19,7 +20,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -33,10 +34,11 @@ from kernelrl.agents.classes import register
 from kernelrl.agents.episode import Episode, Running, Snapshot, leave_unused
 from kernelrl.agents.evaluation import Evaluation, evaluate
 from kernelrl.agents.explaining import Explanation, explain
-from kernelrl.agents.exporting import Exported, export, table_of_states
+from kernelrl.agents.exporting import Exported, export
 from kernelrl.agents.fitting import budget_of, fit
 from kernelrl.agents.forecasting import Forecast, forecast
 from kernelrl.agents.history import History
+from kernelrl.agents.hooks import Hooks, tells_policy
 from kernelrl.agents.logged import learn_from
 from kernelrl.agents.masking import allowed_at, try_mask
 from kernelrl.agents.predicting import predict
@@ -44,25 +46,21 @@ from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.rigs import OpenEpisode, Rigs, open_episode
-from kernelrl.agents.rows import Rows
 from kernelrl.agents.saving import save
 from kernelrl.agents.spaces import Spaces
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.episodes.masked import choose_allowed
-from kernelrl.episodes.policy import Policy, ReadQ, new_policy
-from kernelrl.geometry.masks import mask_of
-from kernelrl.jit.handles import hand_over
+from kernelrl.episodes.policy import Policy, new_policy
 from kernelrl.jit.stream import new_stream
-from kernelrl.portable.forms import Form
 
 __all__ = ["Agent"]
 
 Floats = npt.NDArray[np.float64]
 
 
-class Agent:
+class Agent(Hooks):
     """What all agents can do. Use a subclass, such as `kernelrl.KernelUCBVI`, or write one (docs/extending.md).
 
     A subclass's constructor takes hyper-parameters by name, stores each as an attribute of that name, and passes
@@ -104,12 +102,6 @@ class Agent:
         stored      for an agent loaded from a file, the file's state, including what `to_store` gave; else {}
     """
 
-    hyper_parameters: ClassVar[tuple[str, ...]] = ("horizon", "reward_range")
-    takes_discrete: ClassVar[bool] = False
-    mask: Any = None  # of an agent that takes one: a compiled function (state, action) → bool
-    action_bins: Any = None  # of an agent that takes continuous actions: how many along each axis, or "auto"
-    spaces: Spaces
-
     def __init_subclass__(cls, abstract: bool = False) -> None:
         """Register the class for `load`, unless it is `abstract`, that is, only a base of other classes."""
         if not abstract:
@@ -147,166 +139,6 @@ class Agent:
         settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.hyper_parameters)
         return f"{type(self).__name__}({settings})"
 
-    # ----------------------------------------------------------------------------------- what subclasses give or change
-
-    def new_model(self, spaces: Spaces, stream: npt.NDArray[np.uint64]) -> Any:
-        """The algorithm's NamedTuple before any data; `stream` (4,) is its random stream.
-
-        `self.rewards.units` maps rewards to [0, 1] at first. Raise ValueError for spaces that are not supported.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must have a method new_model(spaces, stream)")
-
-    def deployed_actions(self, states: Floats, step: int) -> npt.NDArray[np.int64]:
-        """(n,) actions of the policy to deploy, counted from 0, at `states` (n, d) that have been checked.
-
-        By default it is greedy in `deployed_q`, among the actions that `mask` allows; of equally good ones it takes
-        the lowest.
-        """
-        if self.mask is not None:
-            return self.deployed_among(states, step, allowed_at(self, states))
-        return np.asarray(self.deployed_q(states, step).argmax(axis=1), np.int64)
-
-    def deployed_q(self, states: Floats, step: int) -> Floats:
-        """(n, A) the values that the policy to deploy maximises, in any units; by default those of `read_q`."""
-        return self.read_model(self.handle(), verbs.READ_Q, states, step)
-
-    def deployed_among(
-        self, states: Floats, step: int, allowed: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.int64]:  # fmt: skip
-        """(n,) the same among the actions that are `allowed` (n, A); each row allows at least one."""
-        methods = [cls.__dict__.keys() & {"deployed_actions", "deployed_q"} for cls in type(self).__mro__]
-        if next(names for names in methods if names) == {"deployed_actions"}:  # a subclass has its own policy
-            raise TypeError(
-                f"mask: {type(self).__name__} has its own deployed_actions, which knows of no masks; write a method "
-                "deployed_q(states, step) or deployed_among(states, step, allowed)"
-            )
-        return np.asarray(np.where(allowed, self.deployed_q(states, step), -np.inf).argmax(axis=1), np.int64)
-
-    def policy_rule(self) -> Any:
-        """What `policy` reads, with arrays of its own: a NamedTuple that implements `deployed_action`."""
-        return ReadQ(storage.copied(self.model), self.compiled_mask(self.spaces))
-
-    def compiled_mask(self, spaces: Spaces) -> Any:
-        """`mask` in the form that compiled code takes (see `kernelrl.geometry.masks`)."""
-        return mask_of(self.mask, spaces.dimensions)
-
-    def policy_form(self, map_code: str | None = None) -> Form:
-        """The policy to deploy as tables, a form of `kernelrl.portable`, for `export`.
-
-        `map_code` is that of `export`. By default it is known where states are Discrete: one action for each.
-        """
-        if not self.spaces.discrete:
-            raise TypeError(
-                f"export: {type(self).__name__} does not say how its policy is looked up; write a method policy_form() "
-                "that returns a form of krl.portable, such as krl.portable.grid_table(grid, q), as docs/export.md shows"
-            )
-        return table_of_states(self)
-
-    def require_data(self, samples: int) -> None:
-        """Raise ValueError if there is nothing to export, because nothing has been learnt."""
-        if samples == 0:
-            raise ValueError(
-                f"export: this {type(self).__name__} has no data that count yet; call fit(env, …) or learn_from first"
-            )
-
-    def explained_bonuses(self, state: Floats, step: int) -> Floats | None:
-        """(A,) the part of Q_h that is a bonus, in the environment's units; None where there is none."""
-        if not hasattr(self, "bonuses"):
-            return None
-        bonuses: Floats = self.bonuses(state.reshape(1, *self.spaces.shape), step)[0]
-        return bonuses
-
-    def deployed_worth(self, state: Floats, step: int) -> Floats | None:
-        """(A,) the values that the policy to deploy maximises, in the environment's units; None if it has none."""
-        mro = type(self).__mro__
-        if next(
-            cls for cls in mro if cls.__dict__.keys() & {"deployed_actions", "deployed_q"}
-        ) is not Agent and not any("deployed_q" in cls.__dict__ for cls in mro[: mro.index(Agent)]):
-            return None
-        worth: Floats = self.in_own_units(self.deployed_q(state[None], step)[0], step)
-        return worth
-
-    def evidence_at(self, state: Floats, step: int, most: int) -> dict[str, Any] | None:
-        """What the values at a state rest on, at most so many entries, as JSON (docs/explain.md); None: not known."""
-        return None
-
-    def explained_notes(self) -> list[str]:
-        """What else a reader of an explanation should know."""
-        return []
-
-    def tried(self, state: Floats, step: int, counts: Floats) -> npt.NDArray[np.bool_]:
-        """(A,) whether each action was tried at or near a state, given its `counts` there."""
-        return np.asarray(counts > 0.0)
-
-    def plays_at_random(self) -> bool:
-        """Whether the learning policy does not use its values yet."""
-        return False
-
-    def before_episodes(self, count: int) -> int:
-        """Adapt the model before the next episode; return how many of `count` can be played until this is due again."""
-        return count
-
-    def check_episodes(self, more: int) -> None:
-        """Raise ValueError for more episodes than the hyper-parameters are made for."""
-
-    def needs_step(self) -> bool:
-        """Whether what is learnt from a transition depends on its step."""
-        return True
-
-    def check_rows(self) -> None:
-        """Raise ValueError if the hyper-parameters do not allow transitions without episodes."""
-
-    def before_rows(self) -> None:
-        """Adapt the model before many transitions that come without episodes: `observe` makes no plans until then."""
-
-    def between_rows(self) -> None:
-        """Adapt the model after some of them; when this is called must not change results."""
-
-    def after_rows(self) -> None:
-        """Look at settings that depend on data, and bring values up to date, once."""
-        verbs.catch_up(self.model)
-
-    def kept_transitions(self) -> Rows | None:
-        """All transitions so far, in order, or None if they are not kept."""
-        return None
-
-    def rescaled(self, keep: float) -> Any:
-        """The model in the units of `self.rewards`, which has widened (see the verb `rescaled` for `keep`).
-
-        By default the verb is given the model's `settings`, if it has such a part, with new `units`.
-        """
-        settings = getattr(self.model, "settings", None)
-        if settings is not None:
-            settings = settings._replace(units=self.rewards.units)
-        return verbs.rescaled(self.model, settings, keep)
-
-    def keeps_promises(self) -> bool:
-        """Whether guarantees depend on the range of rewards, so that a reward outside a given range is an error."""
-        return False
-
-    def to_store(self) -> dict[str, Any]:
-        """State that `save` writes besides the model's arrays, as JSON; `new_model` finds it in `stored`."""
-        return {}
-
-    def capture(self) -> dict[str, Any]:
-        """Copies of all attributes that episodes change, by name (see `kernelrl.agents.recovery`)."""
-        return {"model": storage.copied(self.model), "episodes": self.episodes, "rewards": self.rewards}
-
-    def reinstate(self, captured: dict[str, Any]) -> None:
-        """Restore the state in which `captured` was made."""
-        for name, value in captured.items():
-            setattr(self, name, value)
-
-    def check_gap(self, until_gap: Any) -> None:
-        """Raise ValueError for `until_gap`, since there are no certificates."""
-        raise ValueError(
-            f"until_gap: {type(self).__name__} gives no certificates; a kernel agent with the bonus Joint does"
-        )
-
-    def gap(self) -> float:
-        """The largest gap between certified bounds at recent start states."""
-        raise NotImplementedError
-
     # ---------------------------------------------------------------------------------------- settings, units of reward
 
     @property
@@ -331,10 +163,6 @@ class Agent:
         self.check_started()
         used = {name: getattr(self, name) for name in self.hyper_parameters}
         return used | {"horizon": self.spaces.horizon, "reward_range": (self.rewards.low, self.rewards.high)}
-
-    def in_own_units(self, values: Any, step: int) -> Any:
-        """Values of `step` (from 0) in mapped units, converted to the environment's units."""
-        return self.rewards.in_own_units(values, self.spaces.horizon - step)
 
     def widen(self, lowest: float, highest: float) -> None:
         """Widen the range to include these rewards, and convert everything learnt to the new units."""
@@ -413,7 +241,8 @@ class Agent:
         self._check_may_learn("begin_episode")
         self._check_alone("begin_episode")
         self.check_episodes(1)
-        before = Snapshot.of(self)
+        rigs = self.rigs  # their episodes share one snapshot
+        before = rigs.before if rigs is not None and rigs.acting else Snapshot.of(self)
         self.recovery = None
         self.before_episodes(1)
         self.free_steps = 0
@@ -657,14 +486,11 @@ class Agent:
         It returns the number of an action, for a Box the row of `policy.actions`. It is a copy: what the agent learns
         afterwards does not change it. States are moved into the box of states, and steps are at most the last.
         """
-        model, mro = self.check_started(), type(self).__mro__
-        of_act, of_rule = (
-            next(i for i, cls in enumerate(mro) if cls.__dict__.keys() & names)
-            for names in ({"deployed_actions", "deployed_q"}, {"policy_rule"})
-        )
-        if of_rule > of_act or (mro[of_rule] is Agent and not verbs.read_q.is_compiled_for(type(model))):
+        cls, model = type(self), self.check_started()
+        reads_q = cls.policy_rule is Agent.policy_rule
+        if not tells_policy(cls, "policy_rule") or (reads_q and not verbs.read_q.is_compiled_for(type(model))):
             raise TypeError(
-                f"policy: compiled code does not know the policy to deploy of {type(self).__name__}; write a method "
+                f"policy: compiled code does not know the policy to deploy of {cls.__name__}; write a method "
                 "policy_rule(), as docs/extending.md shows"
             )
         made: Policy = new_policy(self.policy_rule(), self.spaces)
@@ -736,31 +562,6 @@ class Agent:
         """(n,) optimistic V_h at `states` (n, d)."""
         values: Floats = self.in_own_units(self.read(verbs.READ_VALUES, states, step)[:, 0], step)
         return values
-
-    def read(self, verb: int, states: npt.ArrayLike, step: int) -> Floats:
-        """The read-out `verb` (`krl.verbs.READ_COUNTS`, …) at `states` (n, …), in mapped units."""
-        model = self.handle()
-        h = self.spaces.check_step(step)
-        return self.read_model(model, verb, self.spaces.check_states(states), h)
-
-    def read_model(self, model: Any, verb: int, states: Floats, step: int) -> Floats:
-        """The read-out of a model at `states` (n, d) that have been checked: (n, A), or (n, 1) for values."""
-        out = np.zeros((len(states), 1 if verb == verbs.READ_VALUES else self.spaces.actions))
-        verbs.read_rows(self.handle() if model is self.model else model, verb, states, step, out)
-        return out
-
-    def handle(self) -> Any:
-        """The model in the form that compiled code takes (see `kernelrl.jit.handles`)."""
-        model = self.check_started()
-        if self._handed_over[0] is not model:
-            self._handed_over = model, hand_over(model)
-        return self._handed_over[1]
-
-    def check_started(self) -> Any:
-        """The model, or an error if there is none yet."""
-        if self.model is None:
-            raise RuntimeError("this agent has not been started: call fit(env, …) or start(…) first")
-        return self.model
 
     def _check_model(self, model: Any) -> None:
         verbs.check_model(model)

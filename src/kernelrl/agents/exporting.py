@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kernelrl.agents.checks import as_whole, one_of, whole_number
 from kernelrl.agents.files import replacing
+from kernelrl.agents.hooks import tells_policy
 from kernelrl.portable.document import PolicyFile, is_name
-from kernelrl.portable.forms import GridTable
+from kernelrl.portable.forms import Form
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["Exported", "export", "policy_file", "table_of_states"]
+__all__ = ["Exported", "export", "policy_file"]
 
 SUFFIXES = (".h", ".json")
 
@@ -89,7 +88,7 @@ def policy_file(agent: Agent, steps: Any, labels: Any, environment: str | None, 
     return file if kept is None else at_steps(file, kept)
 
 
-def form_of(agent: Agent, map_code: str | None) -> Any:
+def form_of(agent: Agent, map_code: str | None) -> Form:
     """The policy as tables; with a mask of the agent's own, one action for each Discrete state."""
     if agent.mask is None:
         return agent.policy_form(map_code)
@@ -99,27 +98,12 @@ def form_of(agent: Agent, map_code: str | None) -> Any:
             "agent that was made without mask"
         )
     agent.policy_form(map_code)  # it says so if nothing has been learnt
-    return table_of_states(agent)
-
-
-def table_of_states(agent: Agent) -> GridTable:
-    """One action for each step and state of a Discrete space."""
-    spaces = agent.spaces
-    if not agent.episodes:
-        agent.require_data(0)
-    states = np.arange(spaces.low[0], spaces.high[0] + 1.0)[:, None]
-    best = [agent.deployed_actions(states, h) for h in range(spaces.horizon)]
-    return GridTable(spaces.low.copy(), np.ones(1), np.array([len(states)]), np.array(best))
+    return agent.table_of_states()
 
 
 def check_hooks(agent: Agent) -> None:
     """Raise TypeError if a subclass deploys something else than what `policy_form` of a class above it says."""
-    mro = type(agent).__mro__
-    of_act, of_form = (
-        next(i for i, cls in enumerate(mro) if cls.__dict__.keys() & names)
-        for names in ({"deployed_actions", "deployed_q"}, {"policy_form"})
-    )
-    if of_form > of_act and not agent.spaces.discrete:
+    if not tells_policy(type(agent), "policy_form") and not agent.spaces.discrete:
         raise TypeError(
             f"export: {type(agent).__name__} has its own policy to deploy; write a method policy_form() for it, which "
             "returns a form of krl.portable, as docs/export.md shows"
@@ -130,12 +114,9 @@ def axes_of(net: Any) -> tuple[Any, ...] | None:
     """The values of a net of actions along each axis."""
     if net is None:
         return None
-    points = net.points.reshape(*net.bins, len(net.bins))
-    first = [0] * len(net.bins)
-    return tuple(
-        points[tuple(slice(None) if i == j else k for i, k in enumerate(first))][:, j].copy()
-        for j in range(len(net.bins))
-    )
+    n = len(net.bins)
+    points = net.points.reshape(*net.bins, n)
+    return tuple(points[(0,) * j + (slice(None),) + (0,) * (n - 1 - j) + (j,)].copy() for j in range(n))
 
 
 def check_steps(given: Iterable[int] | int | None, horizon: int) -> tuple[int, ...] | None:

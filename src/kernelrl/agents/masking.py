@@ -11,7 +11,7 @@ from kernelrl.geometry.axioms import some_states
 from kernelrl.geometry.masks import allowed_table
 
 if TYPE_CHECKING:
-    from kernelrl.agents.base import Agent
+    from kernelrl.agents.hooks import Hooks
     from kernelrl.agents.spaces import Spaces
 
 __all__ = ["allowed_at", "check_given", "try_mask"]
@@ -20,7 +20,7 @@ Allowed = npt.NDArray[np.bool_]
 TRIED = 64  # states at most of a Discrete space for which a mask is tried when an agent starts
 
 
-def allowed_at(agent: Agent, states: npt.NDArray[np.float64], given: Allowed | None = None) -> Allowed:
+def allowed_at(agent: Hooks, states: npt.NDArray[np.float64], given: Allowed | None = None) -> Allowed:
     """(n, A) the actions that the agent's mask and the one `given` (n, A), if any, both allow at `states` (n, d)."""
     allowed: Allowed = np.ones((len(states), agent.spaces.actions), np.bool_)
     if given is not None:
@@ -34,7 +34,7 @@ def allowed_at(agent: Agent, states: npt.NDArray[np.float64], given: Allowed | N
     return allowed
 
 
-def check_given(agent: Agent, mask: Any, name: str, state: npt.NDArray[np.float64]) -> Allowed:
+def check_given(agent: Hooks, mask: Any, name: str, state: npt.NDArray[np.float64]) -> Allowed:
     """(A,) the actions that a mask of that name and the agent's own allow at a state (d,)."""
     allowed: Allowed = allowed_at(agent, state[None], agent.spaces.check_mask(mask, name)[None])[0]
     return allowed

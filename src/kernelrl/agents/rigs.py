@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -104,8 +104,7 @@ class Rigs:
             if main is not None and stream is not None:
                 rig.stream, stream[:] = stream.copy(), main
             rig.running, rig.outside, rig.free_steps = agent.running, agent.outside, agent.free_steps
-            beyond = [other.outside for other in (*self.open.values(), rig) if other.outside is not None]
-            agent.outside = (min(b[0] for b in beyond), max(b[1] for b in beyond)) if beyond else None
+            agent.outside = joined((*self.open.values(), rig))
             agent.running, agent.free_steps, self.acting = None, 0, False
 
     def perform(self, agent: Agent, call: Call) -> Any:
@@ -128,8 +127,6 @@ class Rigs:
         rig = Rig(call.number, stream)
         with self.act(agent, rig):
             agent.begin_episode()
-        assert rig.running is not None
-        rig.running.before = self.before
         self.open[call.number], agent.numbers = rig, max(agent.numbers, call.number + 1)
         self._catch_up(agent)
 
@@ -208,7 +205,7 @@ class Rigs:
             self.calls[-1] = call
 
 
-def joined(rigs: Any) -> tuple[float, float] | None:
+def joined(rigs: Iterable[Rig]) -> tuple[float, float] | None:
     """The lowest and the highest reward outside the range in all of these episodes."""
     found = [rig.outside for rig in rigs if rig.outside is not None]
     return (min(low for low, _ in found), max(high for _, high in found)) if found else None
@@ -289,33 +286,29 @@ class OpenEpisode:
     @property
     def episode(self) -> Episode:
         """Where it is: step, state, the chosen action whose result is not known yet, and whether it is over."""
-        return self._running().shown(self._agent)
+        return self._here()[1].shown(self._agent)
 
     def __repr__(self) -> str:
         rigs = self._agent.rigs
         alive = rigs is not None and rigs.open.get(self.number) is self._rig
         return f"OpenEpisode({self.number}, {self.episode if alive else 'ended'})"
 
-    def _running(self) -> Running:
-        """The episode, or an error if it has ended."""
+    def _here(self) -> tuple[Rigs, Running]:
+        """All open episodes and this one, or an error if it has ended."""
         rigs, running = self._agent.rigs, self._rig.running
         if rigs is None or rigs.open.get(self.number) is not self._rig or running is None:
             raise RuntimeError(
                 f"episode {self.number} has ended or was abandoned; agent.open_episode() opens another, and "
                 "agent.open_episodes are those that are open"
             )
-        return running
-
-    def _perform(self, call: Call) -> Any:
-        assert self._agent.rigs is not None
-        return self._agent.rigs.perform(self._agent, call)
+        return rigs, running
 
     def choose(self, state: npt.ArrayLike, mask: npt.ArrayLike | None = None) -> Any:
         """The action of the learning policy in `state`; the pending actions of other episodes count as visits.
 
         Asking again for the same state and mask gives the same action until its result is told.
         """
-        running, spaces = self._running(), self._agent.spaces
+        (rigs, running), spaces = self._here(), self._agent.spaces
         x = spaces.check_state("state", state)
         allowed = None if mask is None else check_given(self._agent, mask, "mask", x)
         if running.over:
@@ -328,33 +321,29 @@ class OpenEpisode:
                     "by observe(reward, next_state), or abandon()"
                 )
             return spaces.action(again)
-        return spaces.action(self._perform(Call(CHOOSE, self.number, state=x, mask=allowed)))
+        return spaces.action(rigs.perform(self._agent, Call(CHOOSE, self.number, state=x, mask=allowed)))
 
     def observe(
         self, reward: float, next_state: npt.ArrayLike, terminated: bool = False, *, action: Any = None
     ) -> None:
         """Tell the result of the chosen action, or of another `action` that was taken in its place."""
-        running, agent = self._running(), self._agent
+        (rigs, running), agent = self._here(), self._agent
         if running.action is None:
             raise RuntimeError(f"observe: nothing was chosen in episode {self.number}; call choose(state) first")
         a = running.action if action is None else agent.spaces.check_action(action)
         y, r, ends = agent.check_result(reward, next_state, terminated)
-        self._perform(Call(OBSERVE, self.number, a, r, ends, y))
+        rigs.perform(agent, Call(OBSERVE, self.number, a, r, ends, y))
 
     def end(self) -> None:
         """End the episode, after any step; an action whose result was not told is not learnt from."""
-        self._running()
-        rigs = self._agent.rigs
-        assert rigs is not None
+        rigs, _ = self._here()
         try:
-            self._perform(Call(END, self.number))
+            rigs.perform(self._agent, Call(END, self.number))
         finally:
             if not rigs.open:
                 self._agent.rigs = None
 
     def abandon(self) -> None:
         """Make the agent what it would be if this episode had never begun."""
-        self._running()
-        rigs = self._agent.rigs
-        assert rigs is not None
+        rigs, _ = self._here()
         rigs.abandon(self._agent, self.number)
