@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json as jsonlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelrl.cli.options import AgentFile, Json, Trust, find_modules_here
+from kernelrl.cli.options import AgentFile, Json, Trust, check_folder, loaded
+
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+    from kernelrl.agents.explaining import Explanation
 
 __all__ = ["explain"]
 
@@ -23,20 +27,24 @@ def explain(
     json: Json = False,
 ) -> None:
     """Say why a saved agent plays what it plays in a state."""
-    from kernelrl.loading import load
-
-    find_modules_here()
-    loaded = load(agent, trust=trust)
-    try:
-        found = loaded.explain(read_state(state, loaded), step, nearest=nearest)
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(str(error)) from error
     if figure is not None:
-        found.figure().savefig(figure, dpi=150)
+        check_folder("--figure", figure)
+    with loaded(agent, trust) as saved:
+        found = saved.explain(read_state(state, saved), step, nearest=nearest)
+    if figure is not None:
+        draw(found, figure)
     print(jsonlib.dumps(found.as_dict()) if json else found)
 
 
-def read_state(text: str, agent: Any) -> Any:
+def draw(found: Explanation, file: Path) -> None:
+    """The option --figure."""
+    try:
+        found.figure().savefig(file, dpi=150)
+    except (ValueError, OSError) as error:  # more than two dimensions, an ending that matplotlib does not know, a disk
+        raise ValueError(f"--figure {file}: {error}") from error
+
+
+def read_state(text: str, agent: Agent) -> Any:
     """The option --state, in the shape of a state."""
     import numpy as np
 

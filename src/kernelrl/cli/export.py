@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kernelrl.cli.options import AgentFile, Json, Trust, find_modules_here
+from kernelrl.cli.options import AgentFile, Json, Trust, loaded
 
 __all__ = ["export"]
 
@@ -29,23 +29,17 @@ def export(
     json: Json = False,
 ) -> None:
     """Write the policy of a saved agent as tables, in C or JSON."""
-    from kernelrl.loading import load
-
-    find_modules_here()
-    loaded = load(agent, trust=trust)
-    try:
-        done = loaded.export(
+    with loaded(agent, trust) as saved:
+        done = saved.export(
             path, name=name, precision=precision, steps=None if steps is None else read_steps(steps),
             labels=None if labels is None else labels.split(","), environment=environment,
             max_bytes=max_bytes or None, write=not dry_run,
         )  # fmt: skip
-    except (TypeError, RuntimeError) as error:  # the agent cannot be exported
-        raise ValueError(str(error)) from error
     if json:
         said = {"path": str(path), "kind": done.kind, "description": done.description, "bytes": done.bytes}
         print(jsonlib.dumps(said | {"file_bytes": done.file_bytes, "written": not dry_run}))
     else:
-        print(f"{type(loaded).__name__}: {done.description}, tables of {done.bytes:,} bytes")
+        print(f"{type(saved).__name__}: {done.description}, tables of {done.bytes:,} bytes")
         print(f"{'Not written' if dry_run else 'Written'}: {path}, a file of {done.file_bytes:,} bytes")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelrl.cli.options import Json, find_modules_here
+from kernelrl.cli.options import Json, check_folder, find_modules_here
 
 __all__ = ["learn"]
 
@@ -65,8 +65,7 @@ def check_out(out: Path, table: str) -> None:
     """Reject a file for the agent that cannot be written, or that holds anything but an agent."""
     from kernelrl.agents.archive import is_agent
 
-    if not out.parent.is_dir():
-        raise ValueError(f"--out: there is no folder {out.parent}")
+    check_folder("--out", out)
     if out.is_dir():
         raise ValueError(f"--out: {out} is a folder; give a file in it, such as {out / 'agent.krl'}")
     if not out.exists():

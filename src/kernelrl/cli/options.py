@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-__all__ = ["AgentFile", "EnvId", "Json", "Trust", "find_modules_here"]
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+
+__all__ = ["AgentFile", "EnvId", "Json", "Trust", "check_folder", "find_modules_here", "loaded"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 EnvId = Annotated[
     str,
     typer.Argument(metavar="ENV", help="An environment's id, such as kernelrl/TwinRooms-v0; module:id; module:Class."),
 ]
-
-
 AgentFile = Annotated[Path, typer.Argument(metavar="AGENT", help="A saved agent, such as agent.krl.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Import functions and classes that the agent's file names.")]
 
@@ -28,3 +31,22 @@ def find_modules_here() -> None:
     """
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
+
+
+@contextlib.contextmanager
+def loaded(file: Path, trust: bool) -> Iterator[Agent]:
+    """The agent in a file. What it cannot do, asked for within this block, is an error of the request: a ValueError."""
+    from kernelrl.loading import load
+
+    find_modules_here()
+    agent = load(file, trust=trust)
+    try:
+        yield agent
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def check_folder(option: str, file: Path) -> None:
+    """Raise ValueError if the folder of a file that an option names does not exist."""
+    if not file.parent.is_dir():
+        raise ValueError(f"{option}: there is no folder {file.parent}")
