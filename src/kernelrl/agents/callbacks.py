@@ -24,6 +24,7 @@ import gymnasium as gym
 import numpy as np
 
 from kernelrl.agents.checks import as_environment, positive, whole_number
+from kernelrl.agents.files import require_folder
 from kernelrl.agents.history import History
 
 if TYPE_CHECKING:
@@ -157,8 +158,7 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], every: int | None = None, keep: int | None = 1) -> None:
         self.path, self.every = Path(path), check_every(every)
         self.keep = None if keep is None else whole_number("keep", keep, 1)
-        if not self.path.parent.is_dir():
-            raise FileNotFoundError(f"path: there is no folder {self.path.parent} to write {self.path.name} into")
+        require_folder(self.path)
 
     def __call__(self, agent: Agent, history: History) -> None:
         """Save the agent as it is now."""
@@ -179,12 +179,14 @@ class Checkpoint:
 
 
 class TensorBoard:
-    """Writes returns, lengths and optimistic values of all episodes for TensorBoard (`pip install kernelrl[tensorboard]`).
+    """Writes returns, lengths and optimistic values of all episodes of an agent for TensorBoard.
+
+    It needs `pip install 'kernelrl[tensorboard]'`.
 
     Args:
         folder: where to write; `tensorboard --logdir folder` shows it.
         every: the number of episodes from writing to writing; None: that of `fit`.
-    """  # noqa: E501
+    """
 
     def __init__(self, folder: str | os.PathLike[str], every: int | None = None) -> None:
         self.folder, self.every = os.fspath(folder), check_every(every)

@@ -119,16 +119,11 @@ def of_representatives(model: Any, metric: Any, kernel: Kernel, x: Floats, step:
             "weights": weights[v].tolist(), "counts": smoothed[v].tolist(),
             "mean_rewards": [float(r) if n > 0 else None for r, n in zip(means[v], counts[v], strict=True)],
         }
-        for v in np.lexsort((np.arange(U), rho))[:most]
+        for v in np.argsort(rho, kind="stable")[:most]
     ]  # fmt: skip
     sigma = (1.0 / np.sqrt(reps.scales[SCALE])).tolist()
-    return {
-        "kind": "representatives",
-        "number": U,
-        "bandwidths": sigma,
-        "reading": reading_of(settings),
-        "nearest": rows,
-    }
+    reading = reading_of(settings)
+    return {"kind": "representatives", "number": U, "bandwidths": sigma, "reading": reading, "nearest": rows}
 
 
 def reading_of(settings: Any) -> str:
@@ -154,7 +149,8 @@ def of_samples(model: Any, metric: Any, kernel: Kernel, x: Floats, step: int, mo
     n = int(store.number[LOGGED])
     rho = distances(settings, metric, store.states[FROM, :n], placed(settings, x, step))
     own = np.ones(n, bool) if settings.stationary else store.labels[STEP, :n] == step
-    order = [t for t in np.lexsort((np.arange(n), rho)) if own[t]][:most]
+    order = np.argsort(rho, kind="stable")
+    order = order[own[order]][:most]
     weights = np.asarray(kernel(rho[order] * math.sqrt(settings.inverse_sigma2)), float).reshape(-1)
     rows = [
         {

@@ -28,7 +28,7 @@ def draw(explanation: Explanation) -> Any:
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1.0))
     (draw_line if d == 1 else draw_plane)(left, explanation)
-    draw_actions(right, content)
+    draw_actions(right, explanation)
     state = ", ".join(f"{s:.4g}" for s in content["state"])
     figure.suptitle(f"{content['agent']} in ({state}) at step {content['step']}", fontsize=11)
     return figure
@@ -42,12 +42,9 @@ def label_of(action: dict[str, Any]) -> str:
     return ", ".join(f"{a:.3g}" for a in value) if isinstance(value, list) else str(value)
 
 
-def draw_actions(axes: Any, content: dict[str, Any]) -> None:
+def draw_actions(axes: Any, explanation: Explanation) -> None:
     """For each action the estimate, the bonus up to q, and the value that is deployed."""
-    actions = content["actions"]
-    if len(actions) > 12:
-        order = sorted(actions, key=lambda a: -(a["q"] if a["q"] is not None else np.inf))[:11]
-        actions = [a for a in actions if a in order or a["is_deployed"]]
+    actions, cap = explanation.shown(), explanation.content["cap"]
     places = np.arange(len(actions))
     q = np.array([np.nan if a["q"] is None else a["q"] for a in actions])
     if any(a["bonus"] is not None for a in actions):
@@ -60,8 +57,8 @@ def draw_actions(axes: Any, content: dict[str, Any]) -> None:
         axes.plot(worth, places, "D", color="black", ms=4.5, label="deployed value")
     axes.margins(x=0.08, y=0.12)
     left, right = axes.get_xlim()
-    if content["cap"] < right + 0.5 * (right - left):  # else the values would be too close together to be told apart
-        axes.axvline(content["cap"], color="#555555", lw=0.9, ls="--", label="most possible")
+    if cap < right + 0.5 * (right - left):  # else the values would be too close together to be told apart
+        axes.axvline(cap, color="#555555", lw=0.9, ls="--", label="most possible")
     axes.grid(axis="y", color="#e6e6e6", lw=0.8)
     axes.set_axisbelow(True)
     names = []

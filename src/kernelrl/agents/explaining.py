@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "explain"]
 
 Floats = npt.NDArray[np.float64]
+HEAD = ["action", "q", "estimate", "bonus", "count", "deployed", ""]
 MOST_ROWS = 12  # actions in a table
 MOST_NAMES = 4  # actions in a sentence
 MOST_COUNTS = 4  # columns of counts of representatives
@@ -53,7 +54,7 @@ class Explanation:
         found = self.content
         state = ", ".join(f"{s:.6g}" for s in found["state"])
         lines = [f"{found['agent']} in ({state}) at step {found['step']} of {found['horizon']}", ""]
-        lines += aligned(self._head(), self._rows())
+        lines += aligned(HEAD, self._rows())
         lines += ["", f"learning: {found['learning']['why']}", f"deployed: {found['deployed']['why']}"]
         value, cap = found["value"], found["cap"]
         if value is not None:
@@ -61,27 +62,23 @@ class Explanation:
         lines += found["notes"]
         return "\n".join([*lines, *self._evidence()])
 
-    def _shown(self) -> list[dict[str, Any]]:
-        """The actions of the table: all, or the best and the one that is deployed."""
+    def shown(self) -> list[dict[str, Any]]:
+        """The actions of the table and of the figure: all, or the best and the one that is deployed."""
         actions: list[dict[str, Any]] = self.content["actions"]
         if len(actions) <= MOST_ROWS:
             return actions
-        best = sorted(actions, key=lambda a: -(a["q"] if a["q"] is not None else math.inf))[: MOST_ROWS - 1]
-        played = [a for a in actions if a["action"] == self.content["deployed"]["action"] and a not in best]
-        return sorted([*best, *played], key=actions.index)
-
-    def _head(self) -> list[str]:
-        return ["action", "q", "estimate", "bonus", "count", "deployed", ""]
+        best = sorted(actions, key=optimistic_value, reverse=True)[: MOST_ROWS - 1]
+        return [a for a in actions if a in best or a["is_deployed"]]
 
     def _rows(self) -> list[list[str]]:
         rows = []
-        for a in self._shown():
+        for a in self.shown():
             plays = [what for what in ("learning", "deployed") if a[f"is_{what}"]]
             said = ", ".join([*plays, *(["never tried"] if a["tried"] is False else [])])
             name = named(a["action"]) + (f" {a['label']}" if a["label"] else "")
-            rows.append([name, *(number(a[key]) for key in ("q", "estimate", "bonus", "count", "deployed")), said])
+            rows.append([name, *(number(a[key]) for key in HEAD[1:-1]), said])
         left = len(self.content["actions"]) - len(rows)
-        return [*rows, [f"({left} more)", "", "", "", "", "", ""]] if left else rows
+        return [*rows, [f"({left} more)", *[""] * len(HEAD[1:])]] if left else rows
 
     def _evidence(self) -> list[str]:
         evidence = self.content["evidence"]
@@ -89,20 +86,18 @@ class Explanation:
             return []
         if evidence["kind"] == "cells":
             return ["", evidence["text"]]
-        rows, head, columns = [], ["state", "distance"], self._counted()
-        for row in evidence["nearest"]:
-            state = f"({', '.join(f'{s:.4g}' for s in row['state'])})"
-            if evidence["kind"] == "samples":
-                rows.append(
-                    [state, number(row["distance"]), number(row["weight"]), str(row["action"]), number(row["reward"])]
-                )
-            else:
-                weights = " ".join(sorted({number(w) for w in row["weights"]}, reverse=True)[:1])
-                counts = " ".join(number(row["counts"][a]) for a in columns)
-                rows.append([state, number(row["distance"]), number(row["share"]), weights, counts])
-        actions = self.content["actions"]
+        actions, columns = self.content["actions"], self._counted()
         counts = "counts" if len(columns) == len(actions) else f"counts of {names(actions[a] for a in columns)}"
-        head += ["weight", "action", "reward"] if evidence["kind"] == "samples" else ["share", "weight", counts]
+        of_samples = evidence["kind"] == "samples"
+        head = ["state", "distance", *(("weight", "action", "reward") if of_samples else ("share", "weight", counts))]
+        rows = []
+        for row in evidence["nearest"]:
+            where = [f"({', '.join(f'{s:.4g}' for s in row['state'])})", number(row["distance"])]
+            if of_samples:
+                rows.append([*where, number(row["weight"]), str(row["action"]), number(row["reward"])])
+            else:
+                counted = " ".join(number(row["counts"][a]) for a in columns)
+                rows.append([*where, number(row["share"]), number(max(row["weights"])), counted])
         title = f"nearest {len(rows)} of {evidence['number']:,} {evidence['kind']}, read: {evidence['reading']}"
         return ["", title, *aligned(head, rows)]
 
@@ -122,6 +117,13 @@ class Explanation:
         from kernelrl.agents.explained_figure import draw
 
         return draw(self)
+
+
+def optimistic_value(action: dict[str, Any]) -> float:
+    """q of an action; where none is stated, it is infinite, or the action is not allowed and never played."""
+    if action["q"] is None:
+        return math.inf if action["is_learning"] else -math.inf
+    return float(action["q"])
 
 
 def number(value: float | None) -> str:
@@ -164,8 +166,9 @@ def explain(agent: Agent, state: npt.ArrayLike, step: int, nearest: int) -> Expl
     played = int(agent.deployed_actions(x[None], h)[0])
     tried = None if counts is None else agent.tried(x, h, counts)
     scale = agent.rewards.width * (spaces.horizon - h)
-    if agent.mask is not None:  # those that are not allowed have no q
-        q = np.where(allowed_at(agent, x[None])[0], q, -np.inf)
+    if agent.mask is not None:  # what is not allowed is worth nothing
+        allowed = allowed_at(agent, x[None])[0]
+        q, worth = np.where(allowed, q, -np.inf), None if worth is None else np.where(allowed, worth, -np.inf)
     best = np.flatnonzero(q >= q.max() - CLOSE * scale) if np.isfinite(q.max()) else np.flatnonzero(q == q.max())
     actions = [
         {

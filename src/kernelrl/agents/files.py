@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["replacing", "sync_folder", "write_json"]
+__all__ = ["replacing", "require_folder", "sync_folder", "write_json"]
 
 
 @contextlib.contextmanager
@@ -23,8 +23,7 @@ def replacing(path: Path, sync_name: bool = True) -> Iterator[IO[bytes]]:
     replaced. Any number of threads and processes may write to one path at the same time; the last one to end wins.
     """
     target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"path: there is no folder {target.parent} to write {target.name} into")
+    require_folder(target)
     mode = mode_of(path, target)
     temporary = target.with_name(f".{target.name[:40]}.{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
@@ -39,6 +38,12 @@ def replacing(path: Path, sync_name: bool = True) -> Iterator[IO[bytes]]:
             sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_folder(path: Path) -> None:
+    """Raise FileNotFoundError if the folder of a file does not exist."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path: there is no folder {path.parent} to write {path.name} into")
 
 
 def mode_of(path: Path, target: Path) -> int | None:

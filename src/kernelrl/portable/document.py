@@ -71,17 +71,12 @@ class PolicyFile:
 
     def header(self, name: str, precision: str = "double") -> str:
         """The C99 header; all names in it begin with `name`."""
-        code = self._functions().replace("LIT", "f" if precision == "float" else "")
+        code = re.sub(r"(?<=\d)LIT\b", "f" if precision == "float" else "", self._functions())
         code = re.sub(r"CALL\((\w+)\)", r"\1f" if precision == "float" else r"\1", code)
         code = re.sub(r"\bREAL\b", precision, code).replace("@", f"{name}_")  # the name last: it may contain the others
         guard = f"{name.upper()}_POLICY_H"
         maths = sorted(set(re.findall(MATHS, code)))
-        includes = [
-            "stddef.h",
-            "stdint.h",
-            *(["string.h"] if "memcpy(" in code else []),
-            *(["math.h"] if maths else []),
-        ]
+        includes = ["stddef.h", "stdint.h"] + ["string.h"] * ("memcpy(" in code) + ["math.h"] * bool(maths)
         tables = "\n".join(c_table(name, key, table, precision) for key, table in self.tables().items())
         content = f"0x{zlib.crc32((name + tables + code).encode()):08x}u"
         clash = f"two policies are called {name.upper()}: export one of them with another name (case does not count)"
@@ -184,14 +179,11 @@ static inline void @act(const REAL *state, int step, REAL *action)
 
 def c_table(name: str, key: str, table: Table, precision: str) -> str:
     """An array in C."""
-    if table.dtype == np.float64:
-        kind, suffix = precision, "f" if precision == "float" else ""
-        values = np.clip(table, -LARGEST, LARGEST).astype(np.float32) if suffix else table
-        texts = [str(number) + suffix for number in values.reshape(-1).tolist()] if not suffix else [
-            f"{number!s}{suffix}" for number in values.reshape(-1)
-        ]  # fmt: skip
+    kind = precision if table.dtype == np.float64 else TYPES[table.dtype.name]
+    if kind == "float":  # NumPy writes as many digits as a float has
+        texts = [f"{number!s}f" for number in np.clip(table, -LARGEST, LARGEST).astype(np.float32).reshape(-1)]
     else:
-        kind, texts = TYPES[table.dtype.name], [str(number) for number in table.reshape(-1).tolist()]
+        texts = [str(number) for number in table.reshape(-1).tolist()]
     lines, line = [], "   "
     for text in texts:
         if len(line) + len(text) + 2 > PER_LINE:

@@ -187,10 +187,12 @@ static inline REAL @count_bonus(int row, int j, REAL C)
         scale[a] = scale[0];
 """
         limited = f"""\
+    for (a = 0; a < {A}; a++) {{
         if (count[a] - {literal(self.beta)} > {literal(own.others)}) {{
             total[a] *= {literal(own.others)} / (count[a] - {literal(self.beta)});
             count[a] = {literal(self.beta + own.others)};
         }}
+    }}
 """
         rewards = f"""\
     for (a = 0; a < {A}; a++) {{
@@ -241,14 +243,9 @@ static inline void @estimate(const REAL *x, int row, REAL *q)
                 total[a] += w * @sums[{entry}];
             }}
     }}
-{rewards_after_limits(A, limited if math.isfinite(own.others) else "", rewards if own.usual.size else "")}\
+{limited if math.isfinite(own.others) else ""}{rewards if own.usual.size else ""}\
     for (a = 0; a < {A}; a++)
         q[a] = total[a] / count[a];
 }}
 
 """
-
-
-def rewards_after_limits(A: int, limited: str, rewards: str) -> str:
-    """C: the limit of each action, then the rewards of the step."""
-    return (f"    for (a = 0; a < {A}; a++) {{\n{limited}    }}\n" if limited else "") + rewards

@@ -1,7 +1,8 @@
 """What a portable policy is made of: a `Form`, that is, tables, numbers, and the C code that looks an action up.
 
 A form has one row of tables for each step that is kept. `c_code` returns C functions in which `@` stands for the prefix
-of all names, REAL for the type of numbers, and SQRT, POW, EXP, FABS for functions of that type. The last of them is
+of all names, REAL for the type of numbers, CALL(sqrt) for the function of math.h for that type, and LIT, after a
+number, for what marks a literal of that type. The last of the functions is
 
     static inline int @number(const REAL *x, int row, int step)
 

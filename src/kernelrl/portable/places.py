@@ -52,11 +52,9 @@ class Places:
 
     def c_code(self) -> str:
         """`@place` embeds a state; `@square` is ρ² between a stored place and another one."""
-        d, lines = len(self.scale), []
-        if self.fold:
-            lines = ["    @fold(state, x);", f"    for (j = 0; j < {d}; j++)", "        x[j] = x[j] * @scale[j];"]
-        else:
-            lines = [f"    for (j = 0; j < {d}; j++)", "        x[j] = state[j] * @scale[j];"]
+        d, source = len(self.scale), "x" if self.fold else "state"
+        lines = ["    @fold(state, x);"] if self.fold else []
+        lines += [f"    for (j = 0; j < {d}; j++)", f"        x[j] = {source}[j] * @scale[j];"]
         last = f"    x[{d}] = (REAL)step * {literal(self.step_scale)};" if self.step_scale > 0 else "    (void)step;"
         return (
             self.fold
@@ -135,14 +133,16 @@ class Weights:
         return f"{exponential}static inline REAL @weight(REAL z2)\n{{\n{body}}}\n"
 
 
+COEFFICIENTS = (  # those in `kernels.exp_negative`
+    2.5114870232064345e-08, 2.763264069051338e-07, 2.7557224956072986e-06, 2.4801485479175668e-05,
+    0.00019841269909219884, 0.0013888888952318084, 0.008333333333309526, 0.04166666666648808, 0.16666666666666702,
+    0.5000000000000019, 1.0, 1.0,
+)  # fmt: skip
+
+
 def polynomial() -> str:
     """C: the polynomial of `exp_negative`."""
-    coefficients = (
-        2.5114870232064345e-08, 2.763264069051338e-07, 2.7557224956072986e-06, 2.4801485479175668e-05,
-        0.00019841269909219884, 0.0013888888952318084, 0.008333333333309526, 0.04166666666648808, 0.16666666666666702,
-        0.5000000000000019, 1.0, 1.0,
-    )  # fmt: skip
-    first, *others = coefficients
+    first, *others = COEFFICIENTS
     return f"    p = {first!r};\n" + "".join(f"    p = p * f + {c!r};\n" for c in others)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.bonuses.interface import FULL, SIMPLIFIED, CodedBonus
+from kernelrl.bonuses.interface import EPOCH, FULL, SIMPLIFIED, CodedBonus
 from kernelrl.geometry.buckets import AXIS, CELLS, FOLLOWING, HEAD, ORIGIN, PER_WIDTH, SIZE, new_grid
 from kernelrl.geometry.kernels import CLASSES, Kernel
 from kernelrl.geometry.metrics import Custom, Folded, Lp
@@ -161,7 +161,7 @@ def coefficients_of(settings: Any, bandwidths: int, moments: bool) -> tuple[Floa
             if bonus.code == SIMPLIFIED:
                 table[h, j] = 0.0, bonus.scale * bonus.per_root, bonus.scale * bonus.per_count * (H - h)
             else:
-                table[h, j] = bonus.scale * bonus.table[bonus.progress[1, h], j * H + h]
+                table[h, j] = bonus.scale * bonus.table[bonus.progress[EPOCH, h], j * H + h]
     return table, bonus.code == FULL
 
 

@@ -8,11 +8,14 @@ refused with its line. All variables but those of loops are real numbers.
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import math
 import textwrap
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 __all__ = ["TranslationError", "translated"]
 
@@ -22,6 +25,7 @@ FUNCTIONS = {
     "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log", "floor", "ceil",
     "hypot", "fabs", "pow",
 }  # fmt: skip
+CONSTANTS = ("pi", "e", "inf", "tau")
 OF_NUMPY = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "abs": "fabs", "absolute": "fabs"}
 
 
@@ -64,6 +68,16 @@ class Translator:
     def refuse(self, node: ast.AST) -> TranslationError:
         """The error for a part that is not translated."""
         return TranslationError(f"line {getattr(node, 'lineno', 0)} of {self.title}, `{ast.unparse(node)}`")
+
+    def is_maths(self, name: str) -> bool:
+        """Whether a name of the function's module stands for `math` or NumPy."""
+        found = self.known.get(name)
+        return found is math or found is np
+
+    def is_of_maths(self, name: str) -> bool:
+        """Whether a name stands for the function of that name in `math`, NumPy or Python itself."""
+        found = self.known.get(name)
+        return found is not None and any(getattr(place, name, None) is found for place in (math, np, builtins))
 
     def block(self, body: list[ast.stmt]) -> list[str]:
         """The lines of several statements."""
@@ -139,8 +153,7 @@ class Translator:
                 parts = [f"{a} {COMPARE[type(op)]} {b}" for a, op, b in zip(sides, ops, sides[1:], strict=False)]
                 return " && ".join(f"({part})" for part in parts)
             case ast.BoolOp(op=op, values=values):
-                joined = (" && " if isinstance(op, ast.And) else " || ").join(f"({self.truth(v)})" for v in values)
-                return joined
+                return (" && " if isinstance(op, ast.And) else " || ").join(f"({self.truth(v)})" for v in values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return f"!({self.truth(operand)})"
         raise self.refuse(node)
@@ -165,7 +178,7 @@ class Translator:
                 return f"(REAL){name}_"
             case ast.Name(id=name) if isinstance(self.known.get(name), int | float):
                 return literal(float(self.known[name]))
-            case ast.Attribute(value=ast.Name(), attr=attr) if attr in ("pi", "e", "inf", "tau"):
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if self.is_maths(name) and attr in CONSTANTS:
                 return literal(getattr(math, attr))
             case ast.Subscript():
                 return self.entry(node)
@@ -196,10 +209,10 @@ class Translator:
     def call(self, node: ast.Call) -> str:
         """A call of a function that C knows, too."""
         match node.func:
-            case ast.Attribute(value=ast.Name(), attr=attr):
+            case ast.Attribute(value=ast.Name(id=module), attr=attr) if self.is_maths(module):
                 name = OF_NUMPY.get(attr, attr)
-            case ast.Name(id=attr):
-                name = {"abs": "fabs"}.get(attr, attr)
+            case ast.Name(id=attr) if self.is_of_maths(attr):
+                name = OF_NUMPY.get(attr, attr)
             case _:
                 raise self.refuse(node)
         arguments = [self.real(argument) for argument in node.args]
