@@ -4,7 +4,7 @@ The device is a heated plate. Each move sets the heating (off, low or high) for 
 The loop saves the agent after every step. It may be killed at any line and started again: it goes on where it was, also
 in the middle of an episode, and the agent is the same to the last bit as if nothing had happened.
 
-    python examples/device_loop.py plate.krl plate.json      (again, after Ctrl-C or a kill, to go on)
+    python examples/device_loop.py plate.krl plate.json 50      (again, after Ctrl-C or a kill, to go on)
 
 Two rules make this work:
 
@@ -55,13 +55,18 @@ class Plate:
         return after
 
 
+def load_or_start(path: Path, make: Callable[[], krl.Agent]) -> krl.Agent:
+    """The agent in the file at `path`, or a new one that is ready to learn."""
+    if path.exists():
+        return krl.load(path)
+    agent = make()
+    agent.start(TEMPERATURES, HEATINGS, STEPS, seed=0)
+    return agent
+
+
 def learn(path: Path, plate: Plate, episodes: int, make: Callable[[], krl.Agent] = krl.KernelUCBVI) -> krl.Agent:
     """Learn for that many episodes in all, or go on with them; the agent is in the file at `path`."""
-    if path.exists():
-        agent = krl.load(path)
-    else:
-        agent = make()
-        agent.start(TEMPERATURES, HEATINGS, STEPS, seed=0)
+    agent = load_or_start(path, make)
     while agent.episodes < episodes:
         if agent.episode is None:
             agent.begin_episode()
@@ -85,6 +90,6 @@ def play(agent: krl.Agent, path: Path, plate: Plate) -> None:
 
 
 if __name__ == "__main__":
-    file, device = (Path(name) for name in (sys.argv[1:] or ["plate.krl", "plate.json"]))
-    learnt = learn(file, Plate(device), 50)
+    file, device, number = sys.argv[1:] or ["plate.krl", "plate.json", "50"]
+    learnt = learn(Path(file), Plate(Path(device)), int(number))
     print("From 20 degrees the heating is", learnt.act([20.0], 0))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import kernelrl as krl
-from device_loop import GOAL, HEATINGS, STEPS, TEMPERATURES, Plate
+from device_loop import GOAL, STEPS, Plate, load_or_start
 from kernelrl.agents.rigs import OpenEpisode
 
 
@@ -38,11 +38,7 @@ def handle_for(agent: krl.Agent, plate: Plate, plates: list[Plate], episodes: in
 
 def learn(path: Path, plates: list[Plate], episodes: int, make: Callable[[], krl.Agent] = krl.KernelUCBVI) -> krl.Agent:
     """Learn for that many episodes in all, or go on with them; the agent is in the file at `path`."""
-    if path.exists():
-        agent = krl.load(path)
-    else:
-        agent = make()
-        agent.start(TEMPERATURES, HEATINGS, STEPS, seed=0)
+    agent = load_or_start(path, make)
     while agent.episodes < episodes:
         busy = []
         for plate in plates:

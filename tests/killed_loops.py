@@ -1,8 +1,26 @@
-"""Kills of a loop that saves: at every line of its file."""
+"""What tests of loops of one's own share: a small problem, agents as files, and kills at every line of a loop."""
 
 from __future__ import annotations
 
+import os
 import sys
+
+import gymnasium as gym
+import pytest
+
+BOX, ACTIONS, H = gym.spaces.Box(0.0, 1.0, (2,)), gym.spaces.Discrete(4, start=1), 3
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_disks(monkeypatch):
+    """Thousands of files are written, and power cuts are the business of other tests. Importing this is enough."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+def content(agent, folder):
+    """The whole agent, as bytes."""
+    agent.save(folder / "content.krl")
+    return (folder / "content.krl").read_bytes()
 
 
 def files_at_all_lines(folder, run, module):

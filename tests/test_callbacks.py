@@ -12,19 +12,16 @@ import pytest
 
 import kernelrl as krl
 from kernelrl import console
+from killed_loops import content, no_waiting_for_disks  # noqa: F401
 from test_interface import CLASSES, make_env
 
+ROOMS = "kernelrl/TwinRooms-v0"
 each_agent = pytest.mark.parametrize("name", CLASSES)
 
 
 def made(name):
     cls, options = CLASSES[name]
     return cls(**options)
-
-
-def content(agent, path):
-    agent.save(path / "content.krl")
-    return (path / "content.krl").read_bytes()
 
 
 class Seen:
@@ -93,11 +90,11 @@ def test_the_agent_is_the_same_as_without(name, driver, tmp_path):
 
 
 def test_evaluate():
-    agent, evaluate = ucbvi(), krl.callbacks.Evaluate("kernelrl/Ramp-v0", episodes=10, seed=4)
-    agent.fit("kernelrl/Ramp-v0", 40, seed=0, callback=evaluate, every=20)
+    agent, evaluate = ucbvi(), krl.callbacks.Evaluate(ROOMS, episodes=10, seed=4)
+    agent.fit(ROOMS, 40, seed=0, callback=evaluate, every=20)
     results = evaluate.results
     assert results.columns == ["episode", "mean", "low", "high", "seconds"] and len(results) == 2
-    assert results["mean"][-1] == agent.evaluate("kernelrl/Ramp-v0", 10, seed=4).mean
+    assert results["mean"][-1] == agent.evaluate(ROOMS, 10, seed=4).mean
     assert results["low"][0] <= results["mean"][0] <= results["high"][0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import subprocess
@@ -15,9 +14,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+import edited_files
 import kernelrl as krl
 from kernelrl.agents.episode import Episode
-from killed_loops import check_all_lines
+from killed_loops import ACTIONS, BOX, H, check_all_lines, content, no_waiting_for_disks  # noqa: F401
 from test_interface import AGENTS, CLASSES, make
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "examples"))
@@ -28,18 +28,6 @@ from own_algorithm import OptimisticQLearning
 
 EXAMPLES = Path(device_loop.__file__).parent
 each_variant = pytest.mark.parametrize("variant", AGENTS)
-BOX, ACTIONS, H = gym.spaces.Box(0.0, 1.0, (2,)), gym.spaces.Discrete(4, start=1), 3
-
-
-@pytest.fixture(autouse=True)
-def no_waiting_for_disks(monkeypatch):
-    """Thousands of files are written, and power cuts are the business of other tests."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
-
-
-def content(agent, path):
-    agent.save(path / "content.krl")
-    return (path / "content.krl").read_bytes()
 
 
 def started(variant, **changes):
@@ -76,16 +64,17 @@ def run_example(folder, make, episodes=2):
 
 
 @pytest.mark.parametrize("name", [*CLASSES, "OptimisticQLearning"])
-def test_the_example_survives_a_kill_at_any_line(name, tmp_path):
+def test_the_example_survives_a_kill_at_any_line(name, tmp_path, monkeypatch):
     """Every line of every pass is tried: the file of the agent is the same at the end."""
+    monkeypatch.setattr(device_loop, "STEPS", 3)
     make = OptimisticQLearning if name == "OptimisticQLearning" else make_small(name)
     number = check_all_lines(tmp_path, lambda folder: run_example(folder, make), device_loop, "plate.krl")
     assert number > 2 * 3 * device_loop.STEPS  # chosen, moved, told, at each step
 
 
 def test_the_script_survives_real_kills(tmp_path):
-    names = [str(tmp_path / "plate.krl"), str(tmp_path / "plate.json")]
-    command = [sys.executable, str(EXAMPLES / "device_loop.py"), *names]
+    arguments = [str(tmp_path / "plate.krl"), str(tmp_path / "plate.json"), "15"]
+    command = [sys.executable, str(EXAMPLES / "device_loop.py"), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while not (tmp_path / "plate.krl").exists() and process.poll() is None:
         time.sleep(0.001)
@@ -93,13 +82,13 @@ def test_the_script_survives_real_kills(tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    whole = learn(tmp_path / "whole.krl", Plate(tmp_path / "whole.json"), 50)
-    assert whole.episodes == 50
+    whole = learn(tmp_path / "whole.krl", Plate(tmp_path / "whole.json"), 15)
+    assert whole.episodes == 15
     assert (tmp_path / "whole.krl").read_bytes() == (tmp_path / "plate.krl").read_bytes()
 
 
 def test_the_example_learns(tmp_path):
-    agent = device_loop.learn(tmp_path / "a.krl", Plate(tmp_path / "a.json"), 60)
+    agent = device_loop.learn(tmp_path / "a.krl", Plate(tmp_path / "a.json"), 40)
     assert agent.act([20.0], 0) == 2
 
 
@@ -304,6 +293,7 @@ def test_files_with_an_open_episode_are_checked(key, tmp_path):
     agent.begin_episode()
     agent.choose([0.5, 0.5], 0)
     agent.save(tmp_path / "good.krl")
+    krl.load(edited(tmp_path / "good.krl", tmp_path / "same.krl", "over", False))  # as it was
     for value in CHANGES.get(key, [None]):
         bad = edited(tmp_path / "good.krl", tmp_path / "bad.krl", key, value)
         with pytest.raises(ValueError, match=r"bad\.krl is damaged"):
@@ -312,12 +302,7 @@ def test_files_with_an_open_episode_are_checked(key, tmp_path):
 
 def edited(good, bad, key, value):
     """A copy of the file with one thing changed."""
-    import json
-    import zipfile
-
-    with zipfile.ZipFile(good) as archive:
-        entries = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(entries["kernelrl.json"])
+    header, arrays = edited_files.read(good)
     if key == "missing":
         del header["open"]["step"]
     elif key == "further":
@@ -327,11 +312,8 @@ def edited(good, bad, key, value):
     elif key in ("horizon", "episodes"):
         header["open"]["before"][key] += 1
     elif key == "array":
-        entries["before/more.npy"] = entries["before/stream.npy"]
+        arrays["before/more"] = arrays["before/stream"]
     else:
         header["open"][key] = value
-    entries["kernelrl.json"] = json.dumps(header).encode()
-    with zipfile.ZipFile(bad, "w") as archive:
-        for name, data in entries.items():
-            archive.writestr(name, data)
+    edited_files.write(bad, header, list(arrays.items()))
     return bad
