@@ -21,9 +21,10 @@ ALL = 10**6
 
 
 def trained(agent, env=None, episodes=30):
+    """By the Python driver, so that no code is compiled for these environments alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so few episodes are not meant to teach much
-        agent.fit(env or make_env(), episodes, seed=7, progress=False)
+        agent.fit(env or make_env(), episodes, seed=7, driver="python", progress=False)
     return agent
 
 
@@ -111,7 +112,7 @@ def test_blended_bonuses():
 def test_cells():
     """The mean reward of the cell is the estimate at the last step."""
     agent = krl.UCBVI(bins=5, bonus_scale=0.01)
-    history = agent.fit(make_env(), 60, seed=7, progress=False, transitions=True)
+    history = agent.fit(make_env(), 60, seed=7, driver="python", progress=False, transitions=True)
     agent.begin_episode()
     found = agent.explain(STATES[0], H - 1).as_dict()
     (box,) = found["evidence"]["boxes"]

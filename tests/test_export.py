@@ -82,10 +82,12 @@ ONLY_IN_C = (  # the reader in plain Python has not all of it
 
 
 def trained(name, env=None, episodes=EPISODES, **options):
+    """By the Python driver, so that no code is compiled for these environments alone."""
     agent = name(**options) if callable(name) else getattr(krl, name)(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so few episodes are not meant to teach much
-        agent.fit(env or gym.make("kernelrl/TwinRooms-v0", **ROOMS), episodes, seed=0, progress=False)
+        world = env or gym.make("kernelrl/TwinRooms-v0", **ROOMS)
+        agent.fit(world, episodes, seed=0, driver="python", progress=False)
     return agent
 
 

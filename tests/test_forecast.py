@@ -19,7 +19,7 @@ ENV = "kernelrl/SquareWorld-v0"
 @pytest.fixture(scope="module")
 def trained():
     agent = krl.KernelUCBVI()
-    history = agent.fit(ENV, 40, seed=1, progress=False, transitions=True)
+    history = agent.fit(ENV, 40, seed=1, driver="python", progress=False, transitions=True)  # no code for this alone
     return agent, history.transitions
 
 
@@ -120,7 +120,7 @@ def test_bad_input(trained):
     with pytest.raises(RuntimeError, match="start"):
         krl.KernelUCBVI().forecast([5])
     other = krl.OptQL(bins=4)
-    kept = other.fit(ENV, 10, seed=1, progress=False, transitions=True).transitions
+    kept = other.fit(ENV, 10, seed=1, driver="python", progress=False, transitions=True).transitions
     with pytest.raises(ValueError, match=r"transitions=history\.transitions"):
         other.forecast([5])
     assert other.forecast([2], transitions=kept, resamples=1, evaluations=2, progress=False).values.shape == (1, 2)

@@ -37,3 +37,9 @@ class Namespace:
 def only_right_of_half(state, action):
     """A mask: action 0 only where the first coordinate is above 0.5."""
     return action != 0 or state[0] > 0.5
+
+
+@njit
+def each_on_its_side(state, action):
+    """A mask: action 0 not at the left, the others not at the right."""
+    return state[0] > 0.4 if action == 0 else state[0] < 0.8
