@@ -15,7 +15,7 @@ from kernelrl.planning.reading import read_q
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.stores.log import Log
 from test_interface import check_equal, make_env
-from walks import limited
+from walks import limited, pushed
 
 # What each case is for; `chosen` below makes sure that it happens.
 CASES = {
@@ -157,6 +157,19 @@ def test_actions_are_random_at_first(cls):
     assert agent.number_of_representatives == 0
     agent.fit(limited(), 1, progress=False)
     assert chosen(agent)["scale"] is not None and agent.number_of_representatives > 3
+
+
+@both
+@pytest.mark.parametrize(("horizon", "episodes", "options"), [(8, 4, {}), (16, 7, {}), (8, 13, {"kernel": "uniform"})])
+def test_fewer_of_them_in_short_episodes_with_a_net(cls, horizon, episodes, options):
+    """25 steps in place of 100, if episodes have at most 15 of them and actions are related."""
+    agent, env = cls(action_bins=5, **options), pushed(horizon)
+    agent.fit(env, episodes, seed=0, progress=False)
+    assert chosen(agent)["scale"] is None
+    agent.fit(env, 1, progress=False)
+    assert chosen(agent)["scale"] is not None
+    if cls is krl.KernelUCBVI:
+        assert agent.settings_used()["replan"] == (1.0005 if episodes == 4 else 1.005)
 
 
 @both

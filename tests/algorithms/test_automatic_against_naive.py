@@ -37,6 +37,7 @@ CASES = {  # environment, range of rewards, number of episodes, options of the a
     "rooms": (rooms, (0, 1), 24, {}, {"scale"}),
     "pushed": (pushed, (-1, 2), 50, {"action_bins": 7}, {"scale", "finer"}),
     "pushed in two ways": (functools.partial(pushed, shape=(2, 1)), (-1, 2), 40, {"action_bins": (3, 4)}, {"scale"}),
+    "pushed, not short": (functools.partial(pushed, horizon=16), (-1, 2), 25, {"action_bins": 7}, {"scale", "finer"}),
     "pushed, per step": (pushed, (-1, 2), 30, {"action_bins": 5, "stationary": False}, {"scale", "finer"}),
 }
 
@@ -48,7 +49,7 @@ class Both:
         make, self.range, self.episodes, options, _ = CASES[case]
         self.env, self.seed, self.every = make(), seed, 50 if case == "rooms" else 10
         box = self.env.observation_space
-        self.H = self.env.spec.max_episode_steps if self.env.spec else 8
+        self.H = self.env.spec.max_episode_steps if self.env.spec else getattr(make, "keywords", {}).get("horizon", 8)
         cls = krl.GreedyKernelUCBVI if greedy else krl.KernelUCBVI
         self.agent = cls(reward_range=self.range, **options)
         self.agent.plan_tolerance = 1e-12

@@ -22,6 +22,9 @@ takes the place of A in the number of steps for each pair. All samples that are 
 20 of them, unless rewards depend on the step, and for the policy to deploy unless representatives have their own steps.
 The bonus has 0.02/√C in place of 0.05/√C.
 
+With such a net and episodes of at most 15 steps, 25 steps are enough for the first settings, no s_j falls, K_A is at
+least 0.03 of what it was with σ_A = 0.06, and there is a plan before each of the first 4,000 episodes: factor 1.0005.
+
 Where data are pooled, no metric is given and rewards depend on the step (`kernelrl.agents.dependence`), each step has
 its own; where the motion does, states have the step, divided by max(1, 0.03·H), as another coordinate.
 """
@@ -75,7 +78,7 @@ def squared_errors(z, allowed, target):
 
 
 class NaiveAutomatic:
-    """A kernel agent that chooses its settings; before 100 steps there is none."""
+    """A kernel agent that chooses its settings; before 100 steps, or 25 of short episodes, there is none."""
 
     def __init__(
         self, greedy, H, A, low, high, nothing=0.0, limit=3000, rho=None, merge=None, stationary=True,
@@ -90,6 +93,7 @@ class NaiveAutomatic:
         self.s: np.ndarray | None = None
         self.grain, self.due, self.episodes = 1.0, 0, 0
         self.root = 0.05 if net is None else 0.02
+        self.short = net is not None and H <= 15
         self.rebuilt: list[str] = []
         self.depends = "nothing"
 
@@ -100,7 +104,7 @@ class NaiveAutomatic:
 
     def begin_episode(self) -> None:
         k, self.episodes = self.episodes, self.episodes + 1
-        if len(self.log) < 100:
+        if len(self.log) < (25 if self.short else 100):
             return
         number, is_due = len(self.states), k >= self.due
         is_full = self.s is not None and self.merge is None and number >= self.limit
@@ -169,6 +173,8 @@ class NaiveAutomatic:
 
     def _look(self, number) -> None:
         s, d = self.scales(), len(self.low)
+        if self.short and self.s is not None:
+            s = np.maximum(s, self.s)
         if self.s is None or (np.maximum(s / self.s, self.s / s) > 1.25).any():
             self.s = s
             moved = "scale"
@@ -199,7 +205,8 @@ class NaiveAutomatic:
         if self.net is None:
             return None
         rho = np.sqrt(((self.net[:, None] - self.net) ** 2).sum(axis=2))
-        return Related.of(rho, self.action_sigma, np.inf if self.depends == "rewards" else 20.0)
+        most = np.inf if self.depends == "rewards" else 20.0
+        return Related.of(rho, self.action_sigma, most, 0.06 if self.short else None)
 
     def _refine(self, number):
         """Steps for each representative and action that are enough for a finer grain."""
@@ -240,7 +247,7 @@ class NaiveAutomatic:
         """The policy to deploy."""
         log, by_step = [self.placed(t) for t in self.log], self.depends == "rewards"
         places = None if self.net is None else self.net * (self.to_deploy[-1][1] / self.action_sigma)
-        related = self.related(), places
+        related = self.related(), places, np.append(self.s, 1.0) if self.depends == "motion" else self.s
         return NaiveDeploying(
             log, *self.to_deploy, self.keeps(), len(self.low), self.stationary, self.nothing, by_step, *related
         )  # fmt: skip
@@ -264,7 +271,8 @@ class NaiveAutomatic:
         if self.greedy:
             naive = NaiveGreedyKernelUCBVI(*shared, None, self.stationary, 1.0, bonus, self.nothing)
         else:
-            naive = NaiveKernelUCBVI(*shared, None, self.stationary, "auto", 1.0, bonus, self.nothing)
+            replan = 1.0005 if self.short else "auto"
+            naive = NaiveKernelUCBVI(*shared, None, self.stationary, replan, 1.0, bonus, self.nothing)
         self.representatives = NaiveRepresentatives(self.distance, rho)
         self.before = self.representatives.before(naive, blend=True)
         self.deployed = self.representatives.before(NaiveDeployed(*shared, self.stationary, self.nothing), blend=True)

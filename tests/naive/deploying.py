@@ -6,10 +6,15 @@ which values are read there; to the representative of y if there are none around
 `naive.local`, from all samples. Q_h = r̂ + P̂V_{h+1} and V_h = max_a Q_h as in `naive.deployed`.
 
 Where data are pooled and some coordinate of the states has k_j = 1, each representative u has its own steps: P̂V(u, a)
-is the share of samples that did not terminate, Σ_s w_s/C over these, times the mean of V at z_i = y_i + k·(u - x_i)
-over the 16 nearest of them with action a, and those as near as the last. Each counts g(ρ(u, x_i)/σ(u, a)), and if none
-is above 0, the nearest count alone. If both x_i is farther than the merge distance from u and z_i from all
-representatives, y_i takes the place of z_i. At a state without representatives around it Q is that of the nearest one.
+is the share of samples that did not terminate, Σ_s w_s/C over these, times the mean of V at
+z_i = y_i + k·(u - x_i) + Bᵀ(u - x_i) over the 16 nearest of them with action a, and those as near as the last. Each
+counts g(ρ(u, x_i)/σ(u, a)), and if none is above 0, the nearest count alone. If both x_i is farther than the merge
+distance from u and z_i from all representatives, y_i takes the place of z_i. At a state without representatives around
+it Q is that of the nearest one.
+
+B (`slopes`) are the slopes of y - k·x by weighted least squares over these samples with a ridge, in coordinates that
+are divided by their scales. A coordinate of y has slopes (`bending`) only if they predict it better: with less than 0.9
+of the squared error over 1,000 samples, each from those around it without itself.
 
 Where actions are related, samples of all actions take part. `places` (A, k) are the actions as coordinates: how near a
 sample is, is measured in these and in states, and each counts K_A times as much. Where each representative has its own
@@ -27,6 +32,43 @@ from naive.local import NaiveLocal, Sigma
 from naive.representatives import NaiveRepresentatives
 
 PLANS, NEAREST = 3, 16
+PROBES = 1000
+
+
+def slopes(u, x, t):
+    """The mean of `t` (n, places) around the point `u`, that of `x` (n, wide), and the slopes B (wide, places)."""
+    squares = ((x - u) ** 2).sum(axis=1)
+    w = np.exp(-squares / (2 * squares.mean())) if squares.any() else np.ones(len(x))
+    mean_x, mean_t = np.average(x, axis=0, weights=w), np.average(t, axis=0, weights=w)
+    xi, tau = x - mean_x, t - mean_t
+    G = (w[:, None] * xi).T @ xi
+    ridge = 0.01 * (w @ squares) / len(G)
+    if ridge == 0:
+        return mean_t, mean_x, np.zeros((x.shape[1], t.shape[1]))
+    return mean_t, mean_x, np.linalg.solve(G + ridge * np.eye(len(G)), (w[:, None] * xi).T @ tau)
+
+
+def nearby(far):
+    """Which of the distances `far` (n,) are among the smallest, or as small as the last of these."""
+    return far <= np.sort(far)[: min(NEAREST, len(far))][-1] * (1 + 1e-9)
+
+
+def bending(x, a, y, end, keeps, places):
+    """(places,) whether each coordinate of y has slopes; `x` and `y` are divided by the scales."""
+    wide = x if places is None else np.hstack([x, places[a]])
+    errors = np.zeros((2, y.shape[1]))
+    for i in np.random.default_rng(len(x)).permutation(len(x))[:PROBES]:
+        alike = ~end if places is not None else ~end & (a == a[i])
+        if end[i]:
+            continue
+        found = np.flatnonzero(alike)
+        found = found[nearby(np.sqrt(((wide[found] - wide[i]) ** 2).sum(axis=1)))]
+        found = found[found != i]
+        if len(found):
+            mean_t, mean_x, B = slopes(wide[i], wide[found], y[found] - keeps * x[found])
+            error = y[i] - keeps * x[i] - mean_t
+            errors += error**2, (error - (wide[i] - mean_x) @ B) ** 2
+    return errors[1] < 0.9 * errors[0]
 
 
 class NaiveLanded:
@@ -34,7 +76,7 @@ class NaiveLanded:
 
     def __init__(
         self, log, order, H, A, merge, rho, g, beta, local, keeps, d, stationary, nothing, by_step, related=None,
-        places=None,
+        places=None, scale=None,
     ):  # fmt: skip
         self.H, self.A, self.nothing, self.stationary, self.by_step = H, A, nothing, stationary, by_step
         self.own = stationary and keeps[:d].any()
@@ -57,7 +99,8 @@ class NaiveLanded:
         sigma = Sigma(lambda states: self.local.at(states, self.pools, U), lambda s, x: self.local.left_out(s, x, U))
         self.kernel = {"sigma": sigma, "beta": beta, "g": g, "rho": rho, "related": related}
         if self.own:
-            there, alive = np.array(self.reps.states), ~self.pool.terminated
+            there, alive, self.scale = np.array(self.reps.states), ~self.pool.terminated, scale
+            self.bends = bending(x / scale, a, y / scale, self.pool.terminated, keeps, places)
             sigma_there = self.local.at(there, self.pools, U)
             self.steps = np.array(
                 [
@@ -72,10 +115,10 @@ class NaiveLanded:
             self.V[h] = self.Q[h].max(axis=1)
 
     def _alike(self, a, b, alive, places):
-        """The samples that count for action `b`, how far their actions are from it, and their weights, (n,) each."""
+        """The samples that count for action `b` (n,), their actions as seen from it (n, k), and their weights (n,)."""
         if places is None:
-            return alive & (a == b), np.zeros(len(a)), np.ones(len(a))
-        return alive, np.sqrt(((places[a] - places[b]) ** 2).sum(axis=1)), self.kernel["related"].K[a, b]
+            return alive & (a == b), np.zeros((len(a), 0)), np.ones(len(a))
+        return alive, places[a] - places[b], self.kernel["related"].K[a, b]
 
     def _own_steps(self, u, sigma, x, y, chosen, apart, weight, keeps) -> np.ndarray:
         """Where an action leads from the representative `u`, by the samples `chosen`, (U,)."""
@@ -83,13 +126,15 @@ class NaiveLanded:
         if len(x) == 0:
             return np.zeros(len(self.reps.states))
         rho = self.kernel["rho"](u[None], x)[0]
-        far = np.sqrt(rho**2 + apart**2)
-        near = far <= np.sort(far)[: min(NEAREST, len(far))][-1] * (1 + 1e-9)
+        near = nearby(np.sqrt(rho**2 + (apart**2).sum(axis=1)))
         widths = rho[near] / sigma
         share = np.where(widths <= 3, self.kernel["g"](widths), 0.0) * weight[near]
         if share.sum() == 0:
             share = (widths <= widths.min() * (1 + 1e-9)).astype(float)
-        z, y = y[near] + keeps * (u - x[near]), y[near]
+        x, y, apart = x[near], y[near], apart[near]
+        wide = np.hstack([(x - u) / self.scale, apart])
+        B = slopes(np.zeros(wide.shape[1]), wide, (y - keeps * x) / self.scale)[2]
+        z = y + keeps * (u - x) + np.where(self.bends, -wide @ B * self.scale, 0.0)
         unseen = self.kernel["rho"](z, np.array(self.reps.states)).min(axis=1) > self.reps.merge
         z = np.where((unseen & (rho[near] > self.reps.merge))[:, None], y, z)
         return share @ self.reps.leads(z, y) / share.sum()

@@ -87,13 +87,15 @@ def tried(A: int, pool: Pool) -> np.ndarray:
 class Related(NamedTuple):
     """Weights between actions: samples of one action count for others, too."""
 
-    K: np.ndarray  # (A, A) K_A = g(ρ_A/σ_A); weights below 1e-12 are 0
+    K: np.ndarray  # (A, A) K_A = g(ρ_A/σ_A), at least 0.03·g(ρ_A/tail) if there is one; weights below 1e-12 are 0
     rho: np.ndarray  # (A, A) ρ_A
     most: float = np.inf  # what all samples that are not of the pair itself count at most
 
     @classmethod
-    def of(cls, rho: np.ndarray, sigma: float, most: float = np.inf) -> Related:
+    def of(cls, rho: np.ndarray, sigma: float, most: float = np.inf, tail: float | None = None) -> Related:
         K = np.exp(-0.5 * (rho / sigma) ** 2)
+        if tail is not None:
+            K = np.maximum(K, 0.03 * np.exp(-0.5 * (rho / tail) ** 2))
         return cls(np.where(K < 1e-12, 0.0, K), rho, most)
 
 

@@ -17,6 +17,13 @@ Where bandwidths are local and actions are those of a net, the samples of all ot
 most as OTHERS of its own (`kernelrl.stores.merged`): what was seen at the pair itself has no bias, so it prevails as
 soon as there is enough of it. It does not where rewards depend on the step.
 
+With episodes of at most SHORT steps and an automatic σ_A on a net, K_A has a tail that does not get narrower,
+
+    K_A(b, a) = max(exp(-ρ_A²/(2·σ_A²)), TAIL·exp(-ρ_A²/(2·START²)))
+
+Otherwise actions that were dismissed long ago would have no samples around them again as soon as σ_A is smaller, and
+the agent would try them once more.
+
 With a bonus that has a guarantee, "auto" relates no actions. The joint bonus holds for a given σ_A, too, with Lipschitz
 constants in ρ_X + ρ_A: weights are at most 1, they change with x no faster than without K_A, and the bias is at most
 L_h·Σw(ρ_X + ρ_A)/C.
@@ -44,6 +51,7 @@ __all__ = ["OTHERS", "START", "ActionKernel", "narrowed"]
 Floats = npt.NDArray[np.float64]
 START, LEAST, GIVEN = 0.06, 0.01, 0.05
 OTHERS = 20.0
+SHORT, TAIL = 15, 0.03
 NOTHING = 1e-12  # weights below it are 0
 
 
@@ -90,6 +98,10 @@ class ActionKernel:
     def limits_others(self, spaces: Spaces, local: bool) -> bool:
         """Whether the samples of other pairs count only so much; `local`: whether bandwidths are."""
         return local and spaces.net is not None and self.relates(spaces)
+
+    def is_short(self, spaces: Spaces, local: bool) -> bool:
+        """Whether the rules for short episodes hold."""
+        return self.limits_others(spaces, local) and spaces.horizon <= SHORT
 
     def distances(self, spaces: Spaces) -> Floats:
         """(A, A) ρ_A."""
@@ -153,6 +165,8 @@ class ActionKernel:
             return np.zeros((0, A, columns))
         rho = self.distances(spaces)
         K = np.exp(-0.5 * (rho / self.sigma(spaces, chosen)) ** 2)
+        if chosen is not None and is_auto(self.bandwidth) and self.is_short(spaces, local=True):
+            K = np.maximum(K, TAIL * np.exp(-0.5 * (rho / (START * self.unit(spaces))) ** 2))
         K[K < NOTHING] = 0.0
         kinds = [K, K * rho, K**2] if moments else [K]
         found = np.zeros((len(kinds), A, columns))

@@ -1,7 +1,7 @@
 """Automatic settings: the scale of each coordinate, the merge distance and the bandwidths, from the data that are seen.
 
-Actions are random until the end of the episode in which RANDOM_STEPS steps are reached. From then on, each time the
-number of episodes has grown by a fifth,
+Actions are random until the end of the episode in which RANDOM_STEPS steps are reached, or RANDOM_SHORT where actions
+are a related net and episodes are short. From then on, each time the number of episodes has grown by a fifth,
 
     width_j = the width of the box, or of what was seen where the box is unbounded
     s_j     = the root mean square of the steps in coordinate j, at least LEAST·width_j and at most MOST·width_j
@@ -17,6 +17,8 @@ fewer than FEW representatives. With more, pairs would have hardly any samples o
 Before any episode at which they have reached the limit, and as long as more than FULL of it are taken after a change, g
 becomes COARSER times larger. When g changes, or any s_j by more than a factor 1.25, in which case g waits, the
 representatives are made again from the raw transitions, which are kept for this purpose, and bandwidths are renewed.
+In short episodes with a related net no s_j falls: steps are shorter there as soon as the agent knows where to be, and
+with narrower bandwidths it would explore once more.
 
 A metric that is given is taken as it is. Then one length s takes the place of the s_j, the root mean square of the
 steps in this metric divided by √d; the width is the diagonal of the box of what was seen, also divided by √d. A merge
@@ -41,7 +43,7 @@ from kernelrl.stores.samples import FROM, LOGGED, TO
 __all__ = ["Automatic", "Smoothing", "next_renewal"]
 
 Floats = npt.NDArray[np.float64]
-RANDOM_STEPS = 100
+RANDOM_STEPS, RANDOM_SHORT = 100, 25
 MERGE, WIDE, NARROW, EXPONENT = 0.42, 0.70, 0.17, 0.25
 LEAST, MOST, MOVED = 0.03, 0.10, math.log(1.25)
 UNBOUNDED = 1e5  # a box as wide as this is treated as unbounded
@@ -80,6 +82,7 @@ class Automatic:
     """The rule, and what it has chosen so far."""
 
     horizon = 1  # of the environment
+    short = False  # whether actions are a related net and episodes are short
 
     def __init__(self, metric: Any, merge: float | None, limit: int | None) -> None:
         """`metric` and `merge` are None unless they are given; `limit` is `max_representatives`."""
@@ -87,6 +90,11 @@ class Automatic:
         self.scale: Floats | None = None  # s_j (d,), or s (1,)
         self.grain, self.due, self.action_sigma = 1.0, 0, START
         self.depends = NOT  # on the step: NOT, REWARDS do or MOTION does
+
+    @property
+    def random_steps(self) -> int:
+        """After how many steps the first settings are chosen."""
+        return RANDOM_SHORT if self.short else RANDOM_STEPS
 
     def smoothing(self, d: int) -> Smoothing:
         """What is in use now, for states of `d` coordinates."""
@@ -110,6 +118,8 @@ class Automatic:
         `actions` is their number, where related ones count less; None: they are not related.
         """
         scale = self._scale(log, spaces.low, spaces.high)
+        if self.short and self.scale is not None:
+            scale = np.maximum(scale, self.scale)
         moved = self.scale is None or np.abs(np.log(scale / self.scale)).max() > MOVED
         if moved:
             self.scale = scale

@@ -8,8 +8,8 @@ the representatives of the first plan and, between these, as usual.
 In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
 displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
 action than y does, in the mean square over at most POOL transitions. If there are such coordinates and data are pooled,
-each representative has its own steps, those of the samples around it, and other pairs count without a limit. A user's
-own metric may not be linear; with one, steps lead to y.
+each representative has its own steps, those of the samples around it (`kernelrl.stores.own_steps`), and other pairs
+count without a limit. A user's own metric may not be linear; with one, steps lead to y.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from kernelrl.planning.interface import Planned, complete_plan
 from kernelrl.planning.reading import add_plan, plan_merged
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.planning.smoothed import new_smoothed
-from kernelrl.stores.landing import landed
 from kernelrl.stores.log import Log
+from kernelrl.stores.own_steps import Displacement, landed, with_slopes
 from kernelrl.stores.samples import ACTION, FROM, LOGGED, TO, Settings
 
 __all__ = ["deployed_plan", "displaces"]
@@ -55,21 +55,21 @@ def deployed_plan(
     settings: Settings, log: Log, new_store: Callable[[int], Any], representatives: int, keeps: Floats,
     action_places: Floats,
 ) -> Planned:  # fmt: skip
-    """The plan whose policy is deployed; `keeps` (places,) is of `displaces`, `action_places` of `with_own_steps`.
+    """The plan whose policy is deployed; `keeps` (places,) is of `displaces`, `action_places` that of `Displacement`.
 
     `new_store` makes an empty store with room for a number of representatives, of which there are about as many as
     given.
     """
     n, d = int(log.number[LOGGED]), log.states.shape[2]
+    moves = Displacement(keeps, np.zeros(len(keeps)), action_places)
     if settings.stationary and keeps[:d].any():
         settings = settings._replace(own_steps=True, others=math.inf)
+        moves = with_slopes(settings, log, keeps, action_places)
     mean: Planned | None = None
     with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
         for number in range(PLANS):
             order = np.random.default_rng((n, number)).permutation(n) if number else np.arange(n)
-            store = landed(
-                settings, log, order, new_store, representatives + representatives // 4 + 1, keeps, action_places
-            )
+            store = landed(settings, log, order, new_store, representatives + representatives // 4 + 1, moves)
             plan, store = complete_plan(new_smoothed(settings, store), settings, store)
             planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
             if mean is None:

@@ -14,7 +14,7 @@ from kernelrl.agents import storage
 from kernelrl.agents.action_kernel import OTHERS, ActionKernel, narrowed
 from kernelrl.agents.action_net import check_bins
 from kernelrl.agents.advice import Advice, warn_of_axes
-from kernelrl.agents.automatic import RANDOM_STEPS, Automatic, Smoothing, next_renewal
+from kernelrl.agents.automatic import Automatic, Smoothing, next_renewal
 from kernelrl.agents.base import Floats
 from kernelrl.agents.certified import CertifiedAgent
 from kernelrl.agents.checks import (
@@ -256,7 +256,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             check_bonus_form(bonus, made, self.regularization, horizon)
         reach = CUT if smoothing.local else kernel.reach(self.regularization * 2.0**-53 / MOST_SAMPLES)
         blends = self.reading != "nearest" and L is None and bool(smoothing.merge)
-        replan, growth = replan_code(self.replan)
+        replan, growth = replan_code(self.replan, self._is_short(spaces))
         return Settings.of(
             horizon=horizon, actions=actions, beta=self.regularization, inverse_sigma2=1.0 / sigma**2,
             reach=reach * sigma, stationary=self.stationary, interpolate=L is not None, lipschitz=constants,
@@ -275,6 +275,10 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """Whether the samples of other pairs count only so much for a pair, unless rewards depend on the step."""
         return self._actions.limits_others(spaces, self.smoothing(spaces.low.size).local)
 
+    def _is_short(self, spaces: Spaces) -> bool:
+        """Whether settings are chosen by the rules for short episodes with continuous actions."""
+        return self._automatic is not None and self._actions.is_short(spaces, local=True)
+
     def _chosen_for_actions(self) -> float | None:
         """σ_A as the agent chose it; None where the bandwidth is given."""
         return None if self._automatic is None else self._automatic.action_sigma
@@ -291,7 +295,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             warn_of_axes(self.metric, low, high)
         self._sigma, self._log_epoch, self._renewal = self._bandwidth_of(0), 0, 0
         if self._automatic is not None:
-            self._automatic.horizon = spaces.horizon
+            self._automatic.horizon, self._automatic.short = spaces.horizon, self._is_short(spaces)
         if self.stored:
             self._restore(low.size)
         between = self.lipschitz is not None and self._actions.bounds_others(spaces)
@@ -421,7 +425,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
     def _look_again(self, automatic: Automatic) -> int:
         """Renew automatic settings if that is due; return in how many episodes it is due again."""
         spaces, log, horizon = self.spaces, self.model.log, self.spaces.horizon
-        if automatic.scale is None and samples_in(log) < RANDOM_STEPS:
+        if automatic.scale is None and samples_in(log) < automatic.random_steps:
             return 1
         number, due = self.number_of_representatives, self.episodes >= automatic.due
         full = automatic.scale is not None and number >= max(2, automatic.limit) and automatic.merge is None
@@ -529,7 +533,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if is_auto(self.bonus):
             used["bonus"] = self.bonus_in_use
         if is_auto(self.replan):
-            used["replan"] = replan_code(self.replan)[1]
+            used["replan"] = replan_code(self.replan, self._is_short(self.spaces))[1]
         if self.spaces.net is not None:
             used["action_bins"] = self.spaces.net.bins
         if not smoothing.ready:

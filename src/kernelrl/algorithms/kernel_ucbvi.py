@@ -148,7 +148,8 @@ class KernelUCBVI(KernelAgent):
         action_metric: the distance between actions, a name or object as for `metric`; "auto" is Euclidean in the box
             scaled to [0, 1], and relates Discrete actions not at all. For these it is one of their numbers.
         replan: "episode", "step", "doubling", or the factor by which the number of episodes grows from plan to plan;
-            "auto" is 1.005, which plans before each of the first 400 episodes.
+            "auto" is 1.005, which plans before each of the first 400 episodes, or 1.0005, each of the first 4,000, with
+            continuous actions in short episodes.
         mask: a compiled function (state, action) → bool, which Discrete actions are allowed in a state; it needs
             representatives, and a metric that is not folded (docs/masks.md).
     """

@@ -4,7 +4,8 @@
 "step"       also after each step
 "doubling"   when the data of a pair have doubled
 a number f   before an episode, when the number of episodes has grown by the factor f since the last plan
-"auto"       1.005: before each of the first 400 episodes, then less often
+"auto"       1.005: before each of the first 400 episodes, then less often; for kernel agents with continuous actions
+             and short episodes 1.0005: before each of the first 4,000, since plans are small there
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = [
 
 REPLAN = ("episode", "step", "doubling")  # compiled code compares the numbers below
 EACH_EPISODE, EACH_STEP, DOUBLING, GROWING = range(len(REPLAN) + 1)
-AUTO = 1.005
+AUTO, OFTEN = 1.005, 1.0005
 BEGUN, DUE = range(2)  # of a model's `begun`: number of episodes; that of the next plan
 
 
@@ -38,11 +39,12 @@ def check_replan(replan: Any) -> str | float:
     return float(replan)
 
 
-def replan_code(replan: str | float) -> tuple[int, float]:
-    """The code, and the factor of GROWING."""
+def replan_code(replan: str | float, often: bool = False) -> tuple[int, float]:
+    """The code, and the factor of GROWING; `often`: that of "auto" where plans are small."""
     if isinstance(replan, str) and replan != "auto":
         return REPLAN.index(replan), 1.0
-    return GROWING, AUTO if isinstance(replan, str) else replan
+    auto = OFTEN if often else AUTO
+    return GROWING, auto if isinstance(replan, str) else replan
 
 
 @in_both

@@ -15,7 +15,7 @@ representatives is a mean over those that allow a (`blend_allowed`).
 
 With several bandwidths at once there are a w, C and T for each, and Q̃ is one of all (`kernelrl.planning.sides`).
 
-Where transitions belong to the estimates themselves (`own_steps`, see `kernelrl.stores.landing`), V is looked up after
+Where transitions belong to the estimates themselves (`kernelrl.stores.own_steps`), V is looked up after
 smoothing, T_h(u, a) += Σ_y n(u, a, y)·V_{h+1}(y), and a state with no representative around it has the values of the
 nearest one.
 

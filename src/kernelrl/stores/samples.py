@@ -72,7 +72,7 @@ class Settings(NamedTuple):
     logs: bool  # raw transitions are kept, too
     step_scale: float  # embedded states have step_scale·h as their last coordinate; 0: they do not
     by_step: bool  # rewards depend on the step, though the data are pooled
-    own_steps: bool  # transitions belong to the estimate of a representative, not to the samples at it (see `landing`)
+    own_steps: bool  # transitions belong to the estimate of a representative, not to the samples at it (`own_steps`)
     reading: int  # NEAREST or BLEND
     least_sigma: float  # σ_min of local bandwidths
     exponent: float  # by which they fall with the count
