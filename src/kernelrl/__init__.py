@@ -10,6 +10,7 @@ from kernelrl.envs import register as _register
 if TYPE_CHECKING:
     from kernelrl import bonuses as bonuses
     from kernelrl import envs as envs
+    from kernelrl import models as models
     from kernelrl import portable as portable
     from kernelrl import random as random
     from kernelrl import testing as testing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kernelrl.agents import presets as presets
     from kernelrl.agents import schedules as schedules
     from kernelrl.agents.base import Agent
+    from kernelrl.agents.certificates import Certificate, certify
     from kernelrl.agents.history import History
     from kernelrl.agents.registry import register
     from kernelrl.agents.spaces import Spaces
@@ -37,12 +39,13 @@ if TYPE_CHECKING:
     from kernelrl.loading import load
     from kernelrl.stores import units as units
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "UCBVI",
     "AdaMB",
     "AdaptiveQL",
     "Agent",
+    "Certificate",
     "Field",
     "GreedyKernelUCBVI",
     "GreedyUCBVI",
@@ -53,11 +56,13 @@ __all__ = [
     "Spaces",
     "bonuses",
     "callbacks",
+    "certify",
     "envs",
     "grid",
     "kernels",
     "load",
     "metrics",
+    "models",
     "portable",
     "presets",
     "random",
@@ -73,6 +78,7 @@ _WHERE = {
     "AdaMB": "kernelrl.algorithms.adamb",
     "AdaptiveQL": "kernelrl.algorithms.adaptive_ql",
     "Agent": "kernelrl.agents.base",
+    "Certificate": "kernelrl.agents.certificates",
     "Field": "kernelrl.jit.fields",
     "GreedyKernelUCBVI": "kernelrl.algorithms.greedy_kernel_ucbvi",
     "GreedyUCBVI": "kernelrl.algorithms.greedy_ucbvi",
@@ -82,6 +88,7 @@ _WHERE = {
     "RandomAgent": "kernelrl.algorithms.random_agent",
     "Spaces": "kernelrl.agents.spaces",
     "UCBVI": "kernelrl.algorithms.ucbvi",
+    "certify": "kernelrl.agents.certificates",
     "load": "kernelrl.loading",
     "register": "kernelrl.agents.registry",
 }
@@ -91,6 +98,7 @@ _MODULES = {
     "grid": "kernelrl.geometry.grid",
     "kernels": "kernelrl.geometry.kernels",
     "metrics": "kernelrl.geometry.metrics",
+    "models": "kernelrl.models",
     "portable": "kernelrl.portable",
     "presets": "kernelrl.agents.presets",
     "random": "kernelrl.random",

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-__all__ = ["import_module", "imported", "no_such", "one_line"]
+__all__ = ["import_module", "imported", "no_such", "one_line", "require"]
+
+
+def require(what: str, *names: str) -> None:
+    """Raise ImportError, which says what to install, unless the packages that `what` needs are installed."""
+    if missing := [name for name in names if not is_installed(name)]:
+        raise ImportError(
+            f"{what} needs {' and '.join(missing)}, which this installation does not have: pip install "
+            f"{' '.join(missing)}"
+        )
+
+
+def is_installed(name: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # ValueError: there is a module of that name, made by hand
+        return name in sys.modules
 
 
 def one_line(error: BaseException) -> str:

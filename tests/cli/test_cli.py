@@ -35,7 +35,8 @@ def test_list():
         assert word in said
     content = json.loads(invoke("list", "--json").stdout)
     assert list(content) == [
-        "experiments", "agents", "peers", "environments", "kernels", "metrics", "bonuses", "schedules", "lipschitz",
+        "experiments", "models", "agents", "peers", "environments", "kernels", "metrics", "bonuses", "schedules",
+        "lipschitz",
     ]  # fmt: skip
     assert all(text for entries in content.values() for text in entries.values())
 

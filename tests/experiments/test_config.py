@@ -299,6 +299,36 @@ def test_environments_named_by_class_or_function(tmp_path, monkeypatch):
             make_environment(name)
 
 
+MODEL = '[model]\nkind = "displacement"\nreward_lipschitz = 10.0\nreward_range = [0.0, 1.0]\n'
+
+
+def test_a_declared_model(tmp_path):
+    experiment = read(tmp_path, EXAMPLE + MODEL)
+    assert experiment.model.kind == "displacement" and experiment.model.others == {"reward_lipschitz": 10.0}
+    assert Experiment.checked(experiment.to_json(), "again") == experiment
+    named = read(tmp_path, 'model = "twin-rooms"' + EXAMPLE).to_json()
+    assert len(named["model"]["rooms"]) == 2 and named["model"]["reward_range"] == [0.0, 1.0]
+    (tmp_path / "mine.toml").write_text(MODEL.removeprefix("[model]"))
+    assert read(tmp_path, 'model = "mine.toml"' + EXAMPLE) == experiment
+    assert read(tmp_path, EXAMPLE).to_json().get("model") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('model = "no-model"' + EXAMPLE, "no-model: there is no such file, and no model of that name"),
+        (EXAMPLE + MODEL.replace("kind", "sort"), "model.kind is missing"),
+        (EXAMPLE + MODEL + "cell = -1.0", "model.cell: .*, got -1.0"),
+        (EXAMPLE + MODEL + "lipschitz = 1.0", 'model: there is no key "lipschitz"'),
+        (EXAMPLE + MODEL.replace("10.0", '"steep"'), "model: reward_lipschitz"),
+        (EXAMPLE.replace("[environment]", "[[environments]]") + MODEL, "model: it is declared of one .environment."),
+    ],
+)
+def test_wrong_models(tmp_path, text, words):
+    with pytest.raises(ExperimentError, match=words):
+        Plan.of(read(tmp_path, text))
+
+
 def test_the_catalogue():
     assert list(catalogue()) == ["paper", "quick", "suite", "suite-peers", "suite-quick"]
     for name in catalogue():

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.agents.fitting import next_check
+from kernelrl.agents.stopping import OwnGap
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
 from naive.estimates import Data, counts, distances, lipschitz_constants, next_values, smoothed, spread
@@ -87,7 +87,7 @@ def test_until_gap(greedy, stationary, merge):
     assert len(history) < 5000 and not history.interrupted
     lower, upper = agent.certificate(START)
     assert upper - lower <= history.gap <= 1.3
-    assert len(history) in {next_check(k) for k in range(5000)}
+    assert len(history) in {k + OwnGap(1.0).left(k) for k in range(5000)}
     # as if in pieces
     pieces = learner(greedy, krl.bonuses.Joint(0.05), stationary=stationary, representatives=merge, **SMALL)
     half = len(history) // 2

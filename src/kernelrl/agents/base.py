@@ -11,6 +11,7 @@ It holds the hyper-parameters, checks arguments, and calls the compiled function
     logged        what `learn_from` does with the rows of a table
     evaluation    plays the policy to deploy;  exporting: writes it as C or JSON
     explaining    why an action is played;  evidence: the data of kernel agents behind it
+    certificates  bounds on V* from a declared model;  stopping: when bounds are tight enough for `fit`
     forecasting   simulates what more episodes would be worth
     saving, restoring            agents in files;  classes: their classes by name
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -48,12 +49,16 @@ from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.rigs import OpenEpisode, Rigs, open_episode
 from kernelrl.agents.saving import save
 from kernelrl.agents.spaces import Spaces
+from kernelrl.agents.stopping import gap_of
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.episodes.masked import choose_allowed
 from kernelrl.episodes.policy import Policy, new_policy
 from kernelrl.jit.stream import new_stream
+
+if TYPE_CHECKING:
+    from kernelrl.agents.certificates import Certificate
 
 __all__ = ["Agent"]
 
@@ -372,8 +377,9 @@ class Agent(Hooks):
     def fit(
         self, env: gym.Env[Any, Any] | str, episodes: int | None = None, *, steps: int | None = None,
         seed: int | None = None, driver: str = "auto",
-        progress: bool | None = None, until_gap: float | None = None, monitor: Any = None, transitions: bool = False,
-        callback: Any = None, every: int = 100,
+        progress: bool | None = None, until_gap: float | None = None, model: Any = None, delta: float | None = None,
+        cell: float | None = None, monitor: Any = None, transitions: bool = False, callback: Any = None,
+        every: int = 100,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
@@ -385,7 +391,10 @@ class Agent(Hooks):
         running episode and keeps everything learnt; a second Ctrl-C raises KeyboardInterrupt at once.
 
         `until_gap` ends the call when `certificate` is tighter than that at the start states of the last 32 episodes
-        (checked from episode 16 on, each time their number has grown by an eighth). `monitor`, a function
+        (checked from episode 16 on, each time their number has grown by an eighth). With a declared `model` it is the
+        gap of `certify(model, delta, cell)`, by default 0.05 and 0.005, which every agent has: checked from episode 64
+        on, each time their number has grown by a quarter, and at the end, since each check takes a plan. The last
+        certificate is `history.certificate` (docs/certificates.md). `monitor`, a function
         (states, step) → V*_h such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited
         state: `history.optimism`. It needs the Python driver. `transitions` records every transition as a row of
         `history.transitions`, a polars frame that `learn_from` takes.
@@ -403,11 +412,10 @@ class Agent(Hooks):
         self._check_alone("fit")
         leave_unused(self, "fit")
         self.check_episodes(budget.episodes or 0)  # those of a number of steps are checked as they come
-        if until_gap is not None:
-            self.check_gap(until_gap)
+        until = gap_of(self, until_gap, model, delta, cell)
         transitions = flag("transitions", transitions)
         world = as_environment(env)
-        return fit(self, world, budget, seed, driver, progress, until_gap, monitor, transitions, callbacks)
+        return fit(self, world, budget, seed, driver, progress, until, monitor, transitions, callbacks)
 
     def learn_from(
         self, table: Any, *, env: gym.Env[Any, Any] | str | None = None, seed: int | None = None,
@@ -444,6 +452,28 @@ class Agent(Hooks):
         """
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         return evaluate(self, as_environment(env), episodes, seed, delta)
+
+    def certify(
+        self, model: Any, delta: float = 0.05, cell: float = 0.005, *, refine: bool = False,
+        reward_range: tuple[float, float] | None = None, progress: bool | None = None,
+    ) -> Certificate:  # fmt: skip
+        """Bounds on V* at all states and steps from the transitions so far and a declared model (docs/certificates.md).
+
+        Agents with automatic settings keep their transitions; those of others are recorded by
+        `fit(…, transitions=True)` and certified by `krl.certify`.
+
+        Args:
+            model: what is declared about the system, a `krl.models.Displacement` or `krl.models.Exogenous`.
+            delta: all bounds hold together with probability 1-`delta`, if what is declared is true.
+            cell: the side of cells; smaller ones give tighter bounds, and take more time and memory.
+            refine: also plan bounds between the corners of cells, and take the better ones (see `krl.certify`).
+            reward_range: the lowest and the highest reward that can be, as for `krl.certify`; None: that of the agent,
+                if it was given.
+            progress: shows a bar on standard error; None shows it only on a terminal.
+        """
+        from kernelrl.agents.certificates import certify_agent
+
+        return certify_agent(self, model, delta, cell, reward_range, progress, refine)
 
     def forecast(
         self, episodes: Sequence[int] = (50, 100, 200), *, transitions: Any = None, resamples: int = 10,

@@ -84,7 +84,9 @@ class CertifiedAgent(Agent, abstract=True):
         episodes, seed = whole_number("episodes", episodes, 1), whole_number("seed", seed, 0)
         self.check_started()
         check_certificate("policy_gap", self.bonus_in_use, self.bonus_scale, self.lipschitz)
-        return policy_gap(self, as_environment(env), episodes, seed, delta)
+        assert isinstance(self.reward_range, tuple)  # bonuses with a guarantee have no other
+        world, upper = as_environment(env), lambda state: self.certificate(state)[1]
+        return policy_gap(self, world, episodes, seed, delta, upper, self.reward_range)
 
     def certified_bounds(self) -> Bounds:
         """Lower and upper bounds on the optimal values, planned from all data; kept until data change."""

@@ -107,8 +107,11 @@ def name_of(env: gym.Env[Any, Any]) -> str:
     return type(env.unwrapped).__name__ if env.spec is None else env.spec.id
 
 
-def policy_gap(agent: Any, env: gym.Env[Any, Any], episodes: int, seed: int, delta: float) -> PolicyGap:
-    """What `agent.policy_gap` returns; `agent` has a certificate."""
+def policy_gap(
+    agent: Any, env: gym.Env[Any, Any], episodes: int, seed: int, delta: float, upper_bound: Any,
+    reward_range: tuple[float, float],
+) -> PolicyGap:  # fmt: skip
+    """What `policy_gap` of agents and of certificates returns; `upper_bound(state)` is certified to be above V*_1."""
     check_delta(delta)
     played, _ = play_episodes(agent, env, episodes, seed)
     if played.cut:
@@ -116,12 +119,12 @@ def policy_gap(agent: Any, env: gym.Env[Any, Any], episodes: int, seed: int, del
             f"env: it was truncated before {agent.spaces.horizon} steps, the agent's horizon, so that returns are not "
             "those of whole episodes; make the agent with a horizon of at most the environment's time limit"
         )
-    if not inside(played.rewards, agent.reward_range):
+    if not inside(played.rewards, reward_range):
         low, high = played.rewards
-        raise ValueError(f"reward_range: rewards from {low:g} to {high:g} were seen, outside {agent.reward_range}")
-    lowest, highest = possible_returns(agent.reward_range, agent.spaces.horizon)
+        raise ValueError(f"reward_range: rewards from {low:g} to {high:g} were seen, outside {reward_range}")
+    lowest, highest = possible_returns(reward_range, agent.spaces.horizon)
     starts, which = np.unique(played.starts, axis=0, return_inverse=True)
-    bounds = [agent.certificate(x.reshape(agent.spaces.shape))[1] for x in starts]
+    bounds = [upper_bound(x.reshape(agent.spaces.shape)) for x in starts]
     upper = np.clip(bounds, lowest, highest)[which.reshape(-1)]
     gaps = upper - played.returns  # (n,)
     mean, margin = float(gaps.mean()), empirical_bernstein(gaps, 2.0 * (highest - lowest), delta)

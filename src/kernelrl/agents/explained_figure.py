@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelrl.imports import require
+
 if TYPE_CHECKING:
     from kernelrl.agents.explaining import Explanation
 
@@ -23,6 +25,7 @@ def draw(explanation: Explanation) -> Any:
     d = len(content["state"])
     if d > 2:
         raise ValueError(f"figure: states have {d} dimensions, and figures are for one or two; print the explanation")
+    require("a figure", "matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")

@@ -29,7 +29,7 @@ def replacing(path: Path, sync_name: bool = True) -> Iterator[IO[bytes]]:
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             if mode is not None:
-                os.fchmod(file.fileno(), mode)
+                os.chmod(temporary, mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -60,7 +60,12 @@ def mode_of(path: Path, target: Path) -> int | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write names created or changed in `folder` to disk; syncing a file does not cover its name."""
+    """Write names created or changed in `folder` to disk; syncing a file does not cover its name.
+
+    Windows cannot open folders, and has no call for this.
+    """
+    if os.name == "nt":
+        return
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -21,6 +21,7 @@ from kernelrl.agents.history import History
 from kernelrl.agents.masking import check_given
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recorded, Recovery
+from kernelrl.agents.stopping import OwnGap
 from kernelrl.agents.transitions import Tape
 from kernelrl.console import Interrupts, Progress
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, is_shipped, why_not_compiled
@@ -103,7 +104,7 @@ def fault(agent: Agent, bad: Floats, x: Floats, y: Floats) -> Exception:
 
 def fit(
     agent: Agent, env: gym.Env[Any, Any], budget: Budget, seed: int | None, driver: str, progress: bool | None,
-    until_gap: float | None, monitor: Any, transitions: bool, callbacks: Callbacks,
+    until: OwnGap | None, monitor: Any, transitions: bool, callbacks: Callbacks,
 ) -> History:  # fmt: skip
     """Play the episodes of `budget` in `env`; start the agent first if needed."""
     watch = None if monitor is None else Monitor(monitor, agent.episodes, agent.in_own_units)
@@ -119,10 +120,11 @@ def fit(
     else:
         world = on_net(dynamics, agent.spaces.net)
         loop = Loop(agent, world, compiled_horizon(env, agent.spaces.horizon), True, watch)
-    tape = loop.tape = Tape(agent.spaces) if transitions else None
+    needed = None if until is None else until.get_ready(agent)
+    tape = loop.tape = Tape(agent.spaces) if transitions and needed is None else needed
     episodes = budget.most
     returns, lengths, values = np.zeros(episodes), np.zeros(episodes, np.int64), np.zeros(episodes)
-    first, done, size, began, gap, stop = agent.episodes, 0, 1, time.perf_counter(), math.inf, False
+    first, done, size, began, stop = agent.episodes, 0, 1, time.perf_counter(), False
 
     def so_far() -> History:
         """For callbacks: without what takes long to make."""
@@ -135,16 +137,18 @@ def fit(
         optimism = None if watch is None else watch.result(first + done)
         return History(
             first, returns[:done].copy(), lengths[:done].copy(), values[:done].copy(), passed(),
-            interrupted=interrupted, stopped=stop, gap=None if math.isinf(gap) else gap, optimism=optimism,
-            transitions=None if tape is None else tape.frame(first, lengths[:done]),
+            interrupted=interrupted, stopped=stop, optimism=optimism,
+            gap=None if until is None or math.isinf(until.gap) else until.gap,
+            transitions=tape.frame(first, lengths[:done]) if transitions and tape is not None else None,
+            certificate=None if until is None else until.certificate,
         )  # fmt: skip
 
     def left() -> int:
         return budget.left(done, int(lengths[:done].sum()), loop.horizon)
 
     with Interrupts() as interrupts, Progress(progress, type(agent).__name__, episodes, returns) as bar:
-        while left() and not interrupts.asked and not stop and (until_gap is None or gap > until_gap):
-            due = next_check(agent.episodes) - agent.episodes if until_gap is not None else size
+        while left() and not interrupts.asked and not stop and (until is None or not until.reached):
+            due = size if until is None else until.left(agent.episodes)
             before, whole = time.perf_counter(), False
             try:
                 count = min(size, due, left(), callbacks.left(agent.episodes) or size)
@@ -154,8 +158,8 @@ def fit(
                 if wrong is not None:
                     raise wrong
                 whole, seconds = True, time.perf_counter() - before
-                if until_gap is not None and played == due:
-                    gap = agent.gap()
+                if until is not None and played == due:
+                    until.look(agent, lengths[:done])
                 stop = ask(callbacks, agent, so_far, recovery)
             except BaseException as error:
                 done = agent.episodes - first  # whole episodes of an unfinished block also count
@@ -170,6 +174,8 @@ def fit(
                 size = next_size(max(1, played), seconds)
             bar.update(done, budget.done(done, int(lengths[:done].sum())))
         try:
+            if until is not None and not interrupts.asked:
+                until.look_at_end(agent, lengths[:done])
             stop = ask(callbacks, agent, so_far, recovery, end=True) or stop
         except BaseException as error:
             tell(error, history)
@@ -269,11 +275,3 @@ def dynamics_of(env: gym.Env[Any, Any], driver: str) -> Any:
 def next_size(size: int, seconds: float) -> int:
     """How many episodes, or rows, to take next, for about BLOCK_SECONDS, when `size` of them took `seconds`."""
     return max(1, min(4 * size, int(size * BLOCK_SECONDS / max(seconds, 1e-9))))
-
-
-def next_check(episodes: int) -> int:
-    """The number of episodes at which the gap is checked next: 16, then each time an eighth more."""
-    k = 16
-    while k <= episodes:
-        k += k // 8
-    return k

@@ -9,6 +9,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import polars
 
+    from kernelrl.agents.certificates import Certificate
     from kernelrl.agents.monitor import Optimism
 
 __all__ = ["History"]
@@ -33,11 +34,14 @@ class History:
     stopped: bool = False
     """Whether a callback ended the call."""
     gap: float | None = None
-    """With `until_gap`, the largest gap between certified bounds at recent start states, at the last check."""
+    """With `until_gap`, the largest gap between certified bounds at start states, at the last check."""
     optimism: "Optimism | None" = None
     """With `monitor`, optimistic and optimal values at every visited state."""
     transitions: "polars.DataFrame | None" = None
     """With `transitions`, one row for each step; `learn_from` takes it (docs/logged_data.md)."""
+
+    certificate: "Certificate | None" = None
+    """With `until_gap` and `model`, the certificate of the last check; None if none was made."""
 
     def __len__(self) -> int:
         return len(self.returns)

@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.reward_range import RewardRange
 from kernelrl.agents.spaces import Spaces
 from kernelrl.agents.tables import Table, bad_value, listed
 from kernelrl.episodes.checks import LARGEST
 
-if TYPE_CHECKING:
-    from kernelrl.agents.base import Agent
-
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Rows", "played_actions", "rows_of"]
 
 Floats = npt.NDArray[np.float64]
 WORDS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}  # texts that are flags
@@ -43,7 +41,22 @@ class Rows(NamedTuple):
     terminated: npt.NDArray[np.bool_]  # (n,)
 
 
-def rows_of(agent: Agent, table: Table) -> Rows:
+class Reads(Protocol):
+    """What reading rows must know: a started agent knows it."""
+
+    @property
+    def spaces(self) -> Spaces:
+        """States, actions and steps."""
+
+    @property
+    def rewards(self) -> RewardRange:
+        """The range of rewards."""
+
+    def needs_step(self) -> bool:
+        """Whether rows need their step."""
+
+
+def rows_of(agent: Reads, table: Table) -> Rows:
     """The rows of a table for a started agent, or an error that says what is wrong with the first bad one."""
     spaces, ranges, reading = agent.spaces, agent.rewards, Reading(table)
     d, axes = spaces.dimensions, 1 if spaces.net is None else spaces.net.low.size
@@ -59,6 +72,12 @@ def rows_of(agent: Agent, table: Table) -> Rows:
         check_states(states, spaces), check_actions(actions, spaces), reward.values[:, 0].copy(),
         check_states(next_states, spaces), check_steps(steps, spaces, needed, len(ends)), ends,
     )  # fmt: skip
+
+
+def played_actions(table: Table, spaces: Spaces) -> npt.NDArray[Any]:
+    """The actions of a checked table as they were played, (n, d_A); (n,) numbers of a Discrete space."""
+    values = Reading(table).group("action", 1 if spaces.net is None else spaces.net.low.size).values
+    return values[:, 0].astype(np.int64) if spaces.net is None else np.clip(values, spaces.net.low, spaces.net.high)
 
 
 class Group(NamedTuple):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.agents.rows import Rows
 from kernelrl.agents.spaces import Spaces
 from kernelrl.episodes.tape import Taped
 
@@ -47,6 +48,15 @@ class Tape:
             }
             self._taped = taped._replace(**longer)
         return self._taped._replace(env=world)
+
+    def rows(self, lengths: npt.NDArray[np.int64]) -> Rows:
+        """The transitions of whole episodes with these `lengths`, as certificates take them."""
+        n, taped = int(lengths.sum()), self._taped
+        steps = np.arange(n) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Rows(
+            taped.states[:n].copy(), taped.actions[:n].copy(), taped.rewards[:n].copy(), taped.next_states[:n].copy(),
+            steps, taped.terminated[:n].copy(),
+        )  # fmt: skip
 
     def frame(self, first: int, lengths: npt.NDArray[np.int64]) -> polars.DataFrame:
         """The transitions of whole episodes with these `lengths`, of which the first has number `first`."""

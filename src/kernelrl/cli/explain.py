@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelrl.cli.options import AgentFile, Json, Trust, check_folder, loaded
+from kernelrl.cli.options import AgentFile, Json, Trust, check_folder, loaded, numbers_of
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
@@ -48,12 +48,6 @@ def read_state(text: str, agent: Agent) -> Any:
     """The option --state, in the shape of a state."""
     import numpy as np
 
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--state {text}: give the numbers of a state, as 0.1,0.2") from None
     agent.check_started()
     spaces = agent.spaces
-    if len(numbers) != spaces.dimensions:
-        raise ValueError(f"--state {text}: states have {spaces.dimensions} numbers, got {len(numbers)}")
-    return np.array(numbers).reshape(spaces.shape)
+    return np.array(numbers_of(text, spaces.dimensions)).reshape(spaces.shape)

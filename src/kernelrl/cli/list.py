@@ -10,12 +10,17 @@ __all__ = ["list_all"]
 
 
 def list_all(json: Json = False) -> None:
-    """Show the catalogue of experiments, agents, environments, kernels and metrics."""
+    """Show the catalogue of experiments, declared models, agents, environments, kernels and metrics."""
     from kernelrl.experiments.config import catalogue
+    from kernelrl.experiments.declared import model_files
     from kernelrl.experiments.objects import listing
 
-    first_lines = {name: path.read_text().partition("\n")[0].lstrip("# ") for name, path in catalogue().items()}
-    everything = {"experiments": first_lines, **listing()}
+    files = {"experiments": catalogue(), "models": model_files()}
+    first_lines = {
+        kind: {name: path.read_text().partition("\n")[0].lstrip("# ") for name, path in named.items()}
+        for kind, named in files.items()
+    }
+    everything = {**first_lines, **listing()}
     if json:
         print(jsonlib.dumps(everything, ensure_ascii=False))
         return

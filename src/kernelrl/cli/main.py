@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from kernelrl.cli.certify import certify
 from kernelrl.cli.explain import explain
 from kernelrl.cli.export import export
 from kernelrl.cli.learn import learn
@@ -34,6 +35,7 @@ app.command()(report)
 app.command()(learn)
 app.command()(export)
 app.command()(explain)
+app.command()(certify)
 app.command("list")(list_all)
 app.command()(solve)
 app.command()(theory)
@@ -43,7 +45,7 @@ def main() -> None:
     """Run the command line."""
     try:
         app()
-    except (ValueError, OSError) as error:  # from this package or a disk; their messages say what is wrong
+    except (ValueError, OSError, ImportError) as error:  # from this package or a disk; they say what is wrong
         print(f"kernelrl: {error}", file=sys.stderr)
         if "--json" in sys.argv:
             print(json.dumps({"error": str(error)}))

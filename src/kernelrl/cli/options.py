@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent
 
-__all__ = ["AgentFile", "EnvId", "Json", "Trust", "check_folder", "find_modules_here", "loaded"]
+__all__ = ["AgentFile", "EnvId", "Json", "Trust", "check_folder", "find_modules_here", "loaded", "numbers_of"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 EnvId = Annotated[
@@ -44,6 +44,17 @@ def loaded(file: Path, trust: bool) -> Iterator[Agent]:
         yield agent
     except (TypeError, RuntimeError) as error:
         raise ValueError(str(error)) from error
+
+
+def numbers_of(text: str, dimensions: int) -> list[float]:
+    """The option --state: the numbers of a state."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--state {text}: give the numbers of a state, as 0.1,0.2") from None
+    if len(numbers) != dimensions:
+        raise ValueError(f"--state {text}: states have {dimensions} numbers, got {len(numbers)}")
+    return numbers
 
 
 def check_folder(option: str, file: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernelrl.cli.options import Json
+from kernelrl.imports import require
 
 if TYPE_CHECKING:
     from kernelrl.experiments import Result
@@ -36,6 +37,9 @@ def run(
 ) -> None:
     """Run an experiment, or continue it."""
     from kernelrl.experiments.runner import run as run_experiment
+
+    if report:
+        require("--report", "matplotlib", "plotly")  # not after hours of learning
 
     result = run_experiment(
         experiment, out, episodes=episodes, seeds=seeds, workers=workers, engine=engine, address=address,

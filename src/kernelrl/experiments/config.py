@@ -19,6 +19,10 @@ An experiment is data: an environment, a number of episodes, seeds, and agents w
     [agents.sweep]                 # optional: an agent for every combination, "greedy bonus_scale=0.1" and so on
     bonus_scale = [0.1, 1.0]
 
+    [model]                        # optional: declares how the environment moves, for certified bounds in the report
+    kind = "displacement"          # see `declared`; or model = "twin-rooms", the name or the file of a model
+    reward_lipschitz = 10.0
+
 In place of `[environment]` there can be several problems (see `problems`). Labels in `on`, `not_on` and `at` may be
 patterns such as "Oil *"; a label itself comes first.
 
@@ -44,7 +48,7 @@ This module checks the form of the file; hyper-parameters are checked by making 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,6 +58,7 @@ from kernelrl.experiments.entries import (
     AgentEntry,
     Environment,
     ExperimentError,
+    ModelEntry,
     ProblemEntry,
     distinct,
     finite,
@@ -81,6 +86,7 @@ class Experiment(BaseModel):
     seeds: list[StrictInt]
     environment: Environment | None = None
     environments: list[ProblemEntry] | None = Field(default=None, min_length=1)
+    model: ModelEntry | None = None
     agents: list[AgentEntry] = Field(min_length=1)
 
     @field_validator("seeds", mode="before")
@@ -132,6 +138,8 @@ class Experiment(BaseModel):
             return self
         if self.environment is not None:
             raise ValueError("environment and environments are both given; leave one out")
+        if self.model is not None:
+            raise ValueError("model: it is declared of one [environment], and there are several; leave it out")
         labels = [problem.label for problem in self.environments]
         for i, entry in enumerate(self.agents):
             try:
@@ -227,6 +235,8 @@ def read_experiment(source: str | Path, episodes: int | None = None, seeds: int 
     path, content = read_toml(source)
     if "problems" in content:
         content["environments"] = problems_from(content, path)
+    if isinstance(content.get("model"), str):
+        content["model"] = model_from(content["model"], path)
     given = {"episodes": episodes, "seeds": seeds}
     content |= {key: value for key, value in given.items() if value is not None}
     if episodes is not None and isinstance(content.get("environments"), list):
@@ -239,16 +249,18 @@ def read_experiment(source: str | Path, episodes: int | None = None, seeds: int 
     return Experiment.checked(content, str(path))
 
 
-def read_toml(source: str | Path) -> tuple[Path, dict[str, Any]]:
-    """The path and the content of the experiment of that name or in that file."""
-    path = Path(source)
+def read_toml(
+    source: str | Path, named: Mapping[str, Path] | None = None, what: str = "experiment"
+) -> tuple[Path, dict[str, Any]]:
+    """The path and the content of the experiment of that name or in that file; or of `what`, by its `named` files."""
+    path, named = Path(source), catalogue() if named is None else named
     if not path.is_file():
-        if str(source) not in catalogue():
+        if str(source) not in named:
             raise ExperimentError(
-                f'{source}: there is no such file, and no experiment of that name; those in the catalogue: '
-                f'{", ".join(catalogue())}'
+                f'{source}: there is no such file, and no {what} of that name; those in the catalogue: '
+                f'{", ".join(named)}'
             )  # fmt: skip
-        path = catalogue()[str(source)]
+        path = named[str(source)]
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         too_deep = deeper_than(content, DEEPEST)
@@ -261,6 +273,14 @@ def read_toml(source: str | Path) -> tuple[Path, dict[str, Any]]:
     if too_deep:
         raise ExperimentError(f"{path}: tables and lists are nested more than {DEEPEST} deep; no value needs that")
     return path, content
+
+
+def model_from(name: str, path: Path) -> dict[str, Any]:
+    """The table of the model of that name, or in that file beside the experiment's."""
+    from kernelrl.experiments.declared import model_files
+
+    beside = path.parent / name
+    return read_toml(beside if beside.is_file() else name, model_files(), "model")[1]
 
 
 def problems_from(content: dict[str, Any], path: Path) -> list[dict[str, Any]]:

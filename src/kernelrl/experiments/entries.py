@@ -24,7 +24,16 @@ from pydantic import (
 
 from kernelrl.imports import no_such
 
-__all__ = ["AgentEntry", "Environment", "ExperimentError", "ProblemEntry", "distinct", "finite", "repeated"]
+__all__ = [
+    "AgentEntry",
+    "Environment",
+    "ExperimentError",
+    "ModelEntry",
+    "ProblemEntry",
+    "distinct",
+    "finite",
+    "repeated",
+]
 
 
 class ExperimentError(ValueError):
@@ -102,6 +111,22 @@ class ProblemEntry(Labelled, Environment):
         if self.best is not None and self.best <= (self.worst or 0.0):
             raise ValueError(f"best must be above worst, got {self.best:g} and {self.worst or 0.0:g}")
         return self
+
+
+class ModelEntry(Entry):
+    """What is declared about the environment, for certificates: see `declared`."""
+
+    kind: str
+    reward_range: list[float] | None = Field(default=None, min_length=2, max_length=2)
+    delta: float | None = Field(default=None, strict=True, gt=0.0, lt=1.0)
+    cell: float | None = Field(default=None, strict=True, gt=0.0, allow_inf_nan=False)
+
+    @field_validator("reward_range")
+    @classmethod
+    def _ordered(cls, pair: list[float] | None) -> list[float] | None:
+        if pair is not None and not (math.isfinite(pair[1] - pair[0]) and pair[0] < pair[1]):
+            raise ValueError(f"must be [lowest, highest], two finite numbers, got {pair}")
+        return pair
 
 
 class AgentEntry(Labelled):

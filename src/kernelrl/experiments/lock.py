@@ -7,7 +7,6 @@ says who holds the lock.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -17,6 +16,11 @@ from types import TracebackType
 
 from kernelrl.console import say
 from kernelrl.experiments.config import ExperimentError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["FolderLock"]
 
@@ -32,6 +36,11 @@ class FolderLock:
         """The file descriptor, for workers to inherit."""
 
     def __enter__(self) -> FolderLock:
+        if fcntl is None:
+            raise ExperimentError(
+                "experiments need locks of files (flock), which this system does not have; on Windows use WSL. Agents "
+                "work without: fit, evaluate, save and load"
+            )
         self.handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._take()

@@ -13,6 +13,7 @@ from typing import Any, overload
 
 from kernelrl import console
 from kernelrl.experiments.config import AgentEntry, Experiment, ExperimentError
+from kernelrl.experiments.declared import declared
 from kernelrl.experiments.learning import Job, compile_key, snapshot_marks
 from kernelrl.experiments.objects import build_any, build_environment, configuration, optimal_values
 from kernelrl.experiments.problems import Problem, problems_of
@@ -49,6 +50,8 @@ class Plan:
     def of(cls, experiment: Experiment) -> Plan:
         """Make and start every agent, so that mistakes show before anything runs."""
         plan, envs = cls({}, {}), dict[str, Any]()
+        if experiment.model is not None:
+            declared(experiment.model, "model")
         for environment, problem, entry in experiment.pairs():
             agent = build_any(entry)
             if problem not in envs:

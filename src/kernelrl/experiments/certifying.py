@@ -1,0 +1,98 @@
+"""Certificates from what is stored: the transitions of runs, of agents' files and of tables.
+
+A run has its transitions in a file of their own (`transitions = true`), or in its agent's file if the agent keeps
+them, as agents with automatic settings do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kernelrl.agents.certificates import Reader, check_no_mask, of_rows
+from kernelrl.agents.reward_range import RewardRange
+from kernelrl.agents.rows import Rows, rows_of
+from kernelrl.agents.spaces import Spaces
+from kernelrl.agents.stopping import CELL, DELTA
+from kernelrl.agents.tables import read_table
+from kernelrl.experiments.transitions import TRANSITIONS
+
+if TYPE_CHECKING:
+    from kernelrl.agents.base import Agent
+    from kernelrl.agents.certificates import Certificate
+    from kernelrl.experiments.declared import Declared
+    from kernelrl.experiments.store import Run
+
+__all__ = ["CELL", "DELTA", "Logged", "first_episodes", "logged_by", "logged_in", "together"]
+
+
+class Logged(NamedTuple):
+    """Transitions in order of time, and what they are transitions of."""
+
+    rows: Rows
+    spaces: Spaces
+    reward_range: tuple[float, float] | None
+    """That of the agent, if it was given."""
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes begin in them; 0 if their steps are not known."""
+        return int((self.rows.steps == 0).sum())
+
+    def certify(
+        self, declared: Declared, *, delta: float | None = None, cell: float | None = None, usual: float = CELL,
+        progress: bool | None = None,
+    ) -> Certificate:  # fmt: skip
+        """Bounds on V*. `delta` and `cell` are those given here, else the declaration's, else 0.05 and `usual`."""
+        delta, cell = delta or declared.delta or DELTA, cell or declared.cell or usual
+        given = declared.reward_range or self.reward_range
+        return of_rows(self.rows, declared.model, self.spaces, given, delta, cell, progress)
+
+
+def logged_by(agent: Agent) -> Logged:
+    """The transitions that an agent has kept, or a ValueError."""
+    check_no_mask(agent)
+    rows = agent.kept_transitions()
+    if rows is None:
+        raise ValueError(
+            f"this {type(agent).__name__} does not keep its transitions, as only kernel agents with automatic settings "
+            "do; record them by fit(…, transitions=True), or by `transitions = true` in an experiment"
+        )
+    return Logged(rows, agent.spaces, range_of(agent))
+
+
+def logged_in(run: Run, agent: Any = None) -> Logged:
+    """The transitions of a run, or a ValueError; `agent` is its agent, if that has been read already."""
+    agent = run.agent() if agent is None else agent
+    if not hasattr(agent, "kept_transitions"):
+        raise ValueError("agents of other libraries record no transitions")
+    if (run.path / TRANSITIONS).exists():
+        check_no_mask(agent)
+        rows = rows_of(Reader(agent.spaces, RewardRange.of("auto")), read_table(run.transitions(), ()))
+        return Logged(rows, agent.spaces, range_of(agent))
+    if agent.kept_transitions() is None:
+        raise ValueError(
+            "it has no transitions: add `transitions = true` to its agent in the experiment's file, under another label"
+        )
+    return logged_by(agent)
+
+
+def range_of(agent: Agent) -> tuple[float, float] | None:
+    """The range of rewards that an agent was given."""
+    own = agent.reward_range
+    return None if isinstance(own, str) else own
+
+
+def first_episodes(logged: Logged, episodes: int) -> Logged:
+    """The transitions of the first episodes, or all if there are fewer."""
+    begins = np.flatnonzero(logged.rows.steps == 0)
+    n = int(begins[episodes]) if episodes < len(begins) else len(logged.rows.steps)
+    return logged._replace(rows=Rows._make(part[:n] for part in logged.rows))
+
+
+def together(parts: list[Logged]) -> Logged:
+    """All transitions, one run after another, which is an order of time, too: the runs do not know of each other."""
+    rows = Rows._make(np.concatenate(columns) for columns in zip(*(part.rows for part in parts), strict=True))
+    ranges = {part.reward_range for part in parts}
+    return Logged(rows, parts[0].spaces, ranges.pop() if len(ranges) == 1 else None)

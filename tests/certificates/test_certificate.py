@@ -1,0 +1,221 @@
+"""What users see of certificates: bounds, gaps, tests of the declaration, and errors that say what would work."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numba
+import numpy as np
+import pytest
+
+import kernelrl as krl
+from kernelrl.certifying.sums import Offsets, Sums, relative_error
+from kernelrl.experiments.certifying import logged_by
+from rooms_walked import LOW, ROOMS, goal_reward, halved, table
+
+ENV = "kernelrl/TwinRooms-v0"
+
+
+def declared(reward="deterministic", **changes):
+    return krl.models.Displacement(**{"rooms": ROOMS, "reward": reward, "reward_lipschitz": 10.0, **changes})
+
+
+@pytest.fixture(scope="module")
+def logged():
+    return table(np.random.default_rng(0), 1000)
+
+
+@pytest.fixture(scope="module")
+def optimal():
+    return krl.envs.solve(gym.make(ENV))
+
+
+@pytest.fixture(scope="module")
+def certificate(logged):
+    return krl.certify(logged, declared(), env=ENV, reward_range=(0, 1), cell=0.02)
+
+
+@pytest.mark.parametrize(
+    ("reward", "variation"), [("deterministic", 0.0), ("noisy", 0.0), (goal_reward, 0.0), (goal_reward, 0.1)]
+)
+def test_values_of_twin_rooms_lie_inside(reward, variation, optimal):
+    """V* at the centre and the corners of every cell, at every step."""
+    rows = table(np.random.default_rng(1), 300, noisy=reward == "noisy")
+    model = declared(reward, variation=variation)
+    found = krl.certify(rows, model, env=ENV, reward_range=(0, 1), cell=0.05, progress=False)
+    for h in range(20):
+        for room in found.plan.cells.rooms:
+            for shift in (-0.49, 0.0, 0.49):
+                states = room.centres().reshape(-1, 2) + shift * room.side
+                V, (lower, upper) = optimal.values(states, h), found.bounds(states, h)
+                assert (lower <= V + 1e-4).all() and (V <= upper + 1e-4).all()
+
+
+def test_bounds_say_something(optimal):
+    """From 5,000 episodes, at the start; the reward being known."""
+    rows = table(np.random.default_rng(2), 5000)
+    found = krl.certify(rows, declared(goal_reward), env=ENV, cell=0.01, progress=False)
+    lower, upper = found.bounds([0.1, 0.1])
+    assert 0.1 < lower < optimal.values([[0.1, 0.1]], 0)[0] < upper < 8.0
+    assert found.gap >= upper - lower
+
+
+def test_known_means_of_noisy_rewards(logged):
+    """Rewards of the data are not looked at where their mean is known."""
+    rows = {**logged, "reward": 5.0 * np.random.default_rng(0).normal(size=len(logged["step"]))}
+    model = declared(goal_reward)
+    found = [krl.certify(data, model, env=ENV, cell=0.05).bounds([0.1, 0.1]) for data in (logged, rows)]
+    assert found[0] == found[1]
+
+
+def test_units(logged, certificate):
+    """Rewards of other units give bounds in these units: r → 3r - 1 has V* → 3V* - (steps left)."""
+    rows = {**logged, "reward": 3.0 * logged["reward"] - 1.0}
+    other = krl.certify(rows, declared(reward_lipschitz=30.0), env=ENV, reward_range=(-1, 2), cell=0.02)
+    states = np.array([[0.1, 0.1], [1.5, 0.5]])
+    for h in (0, 7, 19):
+        for mine, base in zip(other.bounds(states, h), certificate.bounds(states, h), strict=True):
+            assert mine == pytest.approx(3.0 * base - (20 - h), abs=1e-9)
+    assert other.gap == pytest.approx(3.0 * certificate.gap)
+
+
+def test_read_outs(certificate, logged):
+    lower, upper = certificate.bounds([0.1, 0.1])
+    assert isinstance(lower, float) and 0.0 <= lower <= upper <= 20.0
+    several = certificate.bounds([[0.1, 0.1], [1.1, 0.1]])
+    assert several[0].shape == (2,) and several[1][0] == upper
+    assert certificate.gap == pytest.approx(max(several[1] - several[0]))
+    assert certificate.kept.sum() < 20_000 and certificate.censored.sum() <= certificate.kept.sum()
+    assert np.allclose(certificate.cells, [[0.95 / 48, 0.02]] * 2)
+    with pytest.raises(ValueError, match="lies in none of the rooms"):
+        certificate.bounds([1.0, 0.5])
+    with pytest.raises(ValueError, match="step must be one of"):
+        certificate.bounds([0.1, 0.1], 20)
+    again = krl.certify(
+        logged, declared(), horizon=20, actions=4, reward_range=(0, 1), cell=0.02
+    )  # without the environment
+    assert again.bounds([0.1, 0.1]) == (lower, upper)
+
+
+def test_single_precision(logged, certificate):
+    """States that were stored with fewer digits give nearly the same bounds."""
+    rows = {**logged, **{name: logged[name].astype(np.float32) for name in ("state", "next_state")}}
+    again = krl.certify(rows, declared(), env=ENV, reward_range=(0, 1), cell=0.02)
+    assert again.bounds([0.1, 0.1]) == pytest.approx(certificate.bounds([0.1, 0.1]), abs=0.05)
+
+
+def test_declaration():
+    """Flags a drift that halves in one region, and not the right declaration."""
+    for seed in range(5):
+        right, wrong = (table(np.random.default_rng(seed), 500, *other) for other in ((), (halved,)))
+        found = [krl.certify(rows, declared(), env=ENV, reward_range=(0, 1), cell=0.05) for rows in (right, wrong)]
+        assert found[0].check_declaration() and found[0].check_declaration().reason == ""
+        checked = found[1].check_declaration()
+        assert not checked.holds and "displacements by action" in checked.reason
+
+
+def test_of_agents():
+    """From the transitions of an agent with automatic settings; others record them."""
+    agent = krl.KernelUCBVI()
+    history = agent.fit(ENV, 60, seed=0, transitions=True, progress=False)
+    model = declared()
+    with pytest.raises(ValueError, match="reward_range: bounds need"):
+        agent.certify(declared("noisy"))
+    found = agent.certify(model, cell=0.05, reward_range=(0, 1))
+    same = krl.certify(history.transitions, model, env=ENV, reward_range=(0, 1), cell=0.05)
+    assert found.bounds([0.1, 0.1]) == same.bounds([0.1, 0.1]) and found.gap == same.gap
+    gap = found.policy_gap(agent, ENV, episodes=50)
+    assert gap.bound >= gap.mean_gap and (gap.upper_values == found.bounds([0.1, 0.1])[1]).any()
+    other = krl.KernelUCBVI.preset("text")
+    other.fit(ENV, 1, seed=0, progress=False)
+    with pytest.raises(ValueError, match=r"fit\(…, transitions=True\).*krl.certify"):
+        other.certify(model)
+
+
+def test_memory(logged):
+    with pytest.raises(MemoryError, match=r"cell=1e-06: .* GB may be taken; cell=.* fits"):
+        krl.certify(logged, declared(), env=ENV, reward_range=(0, 1), cell=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rooms": []}, "rooms must be a list of boxes"),
+        ({"rooms": [((0, 0), (1, 0))]}, "low < high"),
+        ({"rooms": [((0, 0), (1, 1)), ((0.5, 0), (2, 1))]}, "touch or overlap"),
+        ({"variation": -1}, "variation must be a finite number"),
+        ({"reward": "random"}, "reward must be"),
+        ({"reward_lipschitz": None}, "reward_lipschitz is needed"),
+        ({"reward_of": "action"}, "reward_of must be one of"),
+    ],
+)
+def test_declarations_that_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        declared(**changes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delta": 2}, "delta must be"),
+        ({"cell": 0}, "cell must be"),
+        ({"reward_range": (0, 0.5)}, "row .* has the reward .*, outside"),
+        ({"model": declared(rooms=None, reward_lipschitz=0.1)}, "reward_lipschitz: near .* differ by more"),
+        ({"model": declared(rooms=[((0, 0), (0.95, 1))])}, "lies in none of the rooms"),
+        ({"model": declared(rooms=[(0, 2)])}, "states have 2 coordinates"),
+        ({"env": None}, "env: give an environment"),
+        ({"model": declared(lambda x, a: np.zeros(3))}, "must return"),
+        ({"model": declared(lambda x, a: goal_reward(x) * 2)}, "outside reward_range"),
+    ],
+)
+def test_data_that_cannot_be(options, message, logged):
+    given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.05, **options}
+    with pytest.raises(ValueError, match=message):
+        krl.certify(logged, **given)
+
+
+def test_ends_and_walls_that_were_not_declared(logged):
+    given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.05}
+    ends = np.zeros(len(logged["step"]))
+    ends[30] = 1
+    with pytest.raises(ValueError, match="terminated: row 30"):
+        krl.certify({**logged, "terminated": ends}, **given)
+    jump = logged["next_state"].copy()
+    jump[7] = LOW[1] if logged["state"][7, 0] < 1 else LOW[0]
+    with pytest.raises(ValueError, match=r"row 7 .* from room"):
+        krl.certify({**logged, "next_state": jump}, **given)
+    with pytest.raises(TypeError, match="Discrete actions"):
+        krl.certify(logged, declared(), env="kernelrl/Oil-v0")
+    with pytest.raises(TypeError, match="model must be a declaration"):
+        krl.certify(logged, "rooms", env=ENV)
+
+
+@pytest.mark.parametrize("shape", [(40,), (13, 20), (5, 6, 7)])
+def test_rounding_of_sums_is_within_its_bound(shape):
+    """Against sums of whole numbers, which are exact; the bound is not much too large either."""
+    rng = np.random.default_rng(0)
+    places = rng.integers(-4, 5, size=(30, len(shape)))
+    places = np.unique(places, axis=0)
+    counts = rng.integers(1, 10**5, size=len(places)).astype(float)
+    sums = Sums(Offsets(places, counts), shape)
+    field = rng.integers(0, 2**20, size=(2, *sums.needed)).astype(float)
+    found, error = sums(field)
+    exact = np.zeros((2, *shape))
+    for place, count in zip(places - sums.low, counts, strict=True):
+        exact += count * field[(slice(None), *(slice(p, p + m) for p, m in zip(place, shape, strict=True)))]
+    off = np.abs(found - exact).reshape(2, -1).max(axis=1)
+    assert (off <= error).all() and (error < 1e-9 * exact.reshape(2, -1).max(axis=1)).all()
+    with pytest.raises(ValueError, match="factors 2, 3 and 5"):
+        relative_error((7,))
+
+
+def test_agents_with_masks_are_refused():
+    """Bounds are on the best value of all actions, and theirs is that of the allowed ones."""
+    agent = krl.RandomAgent(mask=numba.njit(lambda state, action: action != 1))
+    agent.fit(ENV, 3, seed=0, progress=False)
+    for call in (
+        lambda: agent.certify(declared(), cell=0.1),
+        lambda: agent.fit(ENV, 1, until_gap=1.0, model=declared(), cell=0.1),
+        lambda: logged_by(agent),
+    ):
+        with pytest.raises(ValueError, match="certify: the agent has a mask"):
+            call()
