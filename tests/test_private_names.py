@@ -12,12 +12,10 @@ OWN = ("self", "cls")
 OF_NAMED_TUPLES = ("_replace", "_fields", "_asdict", "_make", "_field_defaults")  # public, whatever their names
 # Names of other libraries for which they have no public one: file, name and why it is needed.
 EXCEPTIONS = {
-    ("jit/code_cache.py", "_unique_ids"): "numba numbers functions from 1 in every process, and names code by that",
-    ("jit/code_cache.py", "_reduce"): "what numba keeps of compiled code, and",
-    ("jit/code_cache.py", "_rebuild"): "how it is made code again",
-    ("jit/code_cache.py", "_cache"): "where numba looks for kept code,",
-    ("jit/code_cache.py", "_final_module"): "the only object of numba that lists what machine code calls",
-    ("jit/handles.py", "_code"): "the number by which numba tells types apart, where hashes take longer",
+    ("jit/numba_private.py", "_unique_ids"): "numba numbers functions from 1 in every process, and names code by that",
+    ("jit/numba_private.py", "_reduce"): "what numba keeps of compiled code, and",
+    ("jit/numba_private.py", "_rebuild"): "how it is made code again",
+    ("jit/numba_private.py", "_cache"): "where numba looks for kept code,",
     ("jit/handles.py", "_numba_type_"): "where numba looks for the type of an object",
     (
         "envs/wrapping.py",
@@ -55,6 +53,22 @@ def foreign_names(source: str) -> list[tuple[int, str]]:
             if is_private(str(name)) and not is_own(node.args[0]):
                 found.append((node.lineno, str(name)))
     return found
+
+
+def private_of_numba(source: str) -> list[str]:
+    """Private names of numba, and of its options, that a file imports or writes."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numba":
+            found += [alias.name for alias in node.names if is_private(alias.name)]
+        elif isinstance(node, ast.Constant) and node.value in ("_nrt", "_code", "_final_module", "_cache"):
+            found.append(str(node.value))
+    return found
+
+
+def test_private_parts_of_numba_are_in_one_file():
+    where = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if private_of_numba(file.read_text())}
+    assert where == {"jit/numba_private.py"}
 
 
 def test_no_private_name_is_used_from_outside():

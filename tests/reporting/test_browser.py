@@ -98,3 +98,46 @@ def test_paper_has_the_static_figures(browser, report):
         assert not page.locator(".chart").first.is_visible()
         assert not page.locator(".controls").is_visible()
         assert page.evaluate("[...document.images].every((image) => image.naturalWidth > 0)")
+
+
+def test_tool_bars_cover_nothing(browser, report):
+    with opened(browser, report) as (page, _):
+        tops = page.evaluate(
+            """[...document.querySelectorAll(".js-plotly-plot")].filter((div) => div.clientWidth).map((div) => {
+              const top = (name) => div.querySelector(name)?.getBoundingClientRect();
+              const drawn = [".nsewdrag", ".cbbg", ".cbtitle"].map(top).filter(Boolean).map((box) => box.top);
+              return [top(".modebar-group").bottom, Math.min(...drawn)];
+            })"""
+        )
+        assert len(tops) > 5 and all(bar <= drawn + 1 for bar, drawn in tops), tops
+
+
+def test_axes_have_plain_numbers(browser, report):
+    with opened(browser, report) as (page, _):
+        ticks = page.locator(".xtick text, .ytick text").all_text_contents()
+        assert len(ticks) > 20 and not [text for text in ticks if "×" in text]
+
+
+def test_dark_mode(browser, report):
+    """The page and its charts follow the reader's system, at once, and paper stays white."""
+    back = "getComputedStyle(document.body).backgroundColor"
+    chart = "document.querySelector('#chart-return .main-svg').style.background"
+    with opened(browser, report) as (page, wrong):
+        assert page.evaluate(back) == "rgb(255, 255, 255)"
+        page.emulate_media(color_scheme="dark")
+        page.wait_for_function(f"{chart} === 'rgb(20, 23, 26)'")
+        assert page.evaluate(back) == "rgb(20, 23, 26)"
+        page.emulate_media(color_scheme="dark", media="print")
+        assert page.evaluate(back) == "rgb(255, 255, 255)"
+        assert wrong == []
+
+
+def test_everything_is_named_and_reached_by_keys(browser, report):
+    with opened(browser, report) as (page, _):
+        assert page.evaluate("[...document.querySelectorAll('.chart, .map')].every((d) => d.ariaLabel.length > 10)")
+        assert page.evaluate("[...document.images].every((image) => image.alt.length > 5)")
+        button = page.locator(".legend button").first
+        button.focus()
+        page.keyboard.press("Enter")
+        assert button.get_attribute("aria-pressed") == "false"
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

@@ -28,12 +28,19 @@ from pathlib import Path
 import numba
 from llvmlite import binding as llvm
 from numba.core import sigutils
-from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import FunctionCache, _Cache
-from numba.core.compiler import CompileResult
+from numba.core.caching import FunctionCache
 from numba.core.serialize import NumbaPickler
 
 from kernelrl.jit.code_key import Ingredients, UnknownError, classes_of, is_importable
+from kernelrl.jit.numba_private import (
+    Cache,
+    final_module,
+    kept_in,
+    number_functions_from,
+    put_cache,
+    rebuilt,
+    reduced,
+)
 
 try:
     import fcntl
@@ -52,7 +59,7 @@ def number_functions():
     numba names machine code after the function, its argument types and its number. If numbers began at 1 in every
     process, a function just compiled and a different one read from disk could have the same name.
     """
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+    number_functions_from(secrets.randbits(60))
 
 
 number_functions()
@@ -151,7 +158,7 @@ def discard(path, key):
 
 def outside(library):
     """The names of the functions and variables that machine code uses and does not contain."""
-    module = library._final_module
+    module = final_module(library)
     named = itertools.chain(module.functions, module.global_variables)
     return sorted(value.name for value in named if value.is_declaration and not value.name.startswith("llvm."))
 
@@ -180,7 +187,7 @@ class Unpickler(pickle.Unpickler):
         return self._classes[pid]
 
 
-class CodeCache(_Cache):
+class CodeCache(Cache):
     """The cache of one compiled function, in the form that numba's dispatchers use."""
 
     def __init__(self, function, options, folder):
@@ -265,10 +272,10 @@ class CodeCache(_Cache):
         file = io.BytesIO(payload)
         if any(llvm.address_of_symbol(name) is None for name in pickle.load(file)):
             target_context.refresh()
-        reduced = Unpickler(file, classes_of(arguments)).load()
-        if reduced[3].args != tuple(arguments):
+        kept = Unpickler(file, classes_of(arguments)).load()
+        if kept[3].args != tuple(arguments):
             raise ValueError("compiled for other types")
-        return CompileResult._rebuild(target_context, *reduced)
+        return rebuilt(target_context, kept)
 
     def save_overload(self, sig, data):
         """Keep what numba has just compiled."""
@@ -280,7 +287,7 @@ class CodeCache(_Cache):
         try:
             buffer = io.BytesIO()
             pickle.dump(outside(data.library), buffer, protocol=4)
-            Pickler(buffer, classes_of(data.signature.args)).dump(data._reduce())
+            Pickler(buffer, classes_of(data.signature.args)).dump(reduced(data))
             write(self.path(key), key, buffer.getvalue())
         except Exception as error:  # a full disk or a read-only folder must not end a run
             say_once(self._folder, error)
@@ -297,26 +304,27 @@ class CodeCache(_Cache):
 
 def cache_of(dispatcher):
     """The `CodeCache` of a compiled function, or None."""
-    cache = dispatcher._cache
+    cache = kept_in(dispatcher)
     return cache if isinstance(cache, CodeCache) else None
 
 
 def why_not_kept(dispatcher, signature):
     """Why a compiled function's machine code for a signature cannot be kept on disk; empty if it can."""
-    cache = dispatcher._cache
+    cache = kept_in(dispatcher)
     return cache.why_not_kept(signature) if isinstance(cache, CodeCache) else "numba's own cache, or none"
 
 
 def adopt(dispatchers, folder):
     """Move users' functions with `cache=True` to this cache: numba's own would miss changes in other files."""
     for dispatcher in dispatchers:
-        if isinstance(getattr(dispatcher, "_cache", None), FunctionCache):
+        if isinstance(kept_in(dispatcher), FunctionCache):
             keep_code(dispatcher, CodeCache(dispatcher.py_func, dispatcher.targetoptions, folder))
 
 
 def keep_code(dispatcher, cache):
     """Give a compiled function a cache, which learns when compiling has ended, also by an error."""
-    dispatcher._cache, compile_it = cache, dispatcher.compile
+    put_cache(dispatcher, cache)
+    compile_it = dispatcher.compile
 
     def compile_and_release(signature):
         try:

@@ -32,6 +32,7 @@ from kernelrl.jit import code_key
 from kernelrl.jit.code_cache import CodeCache, adopt, keep_code
 from kernelrl.jit.handles import class_of
 from kernelrl.jit.inner_code import EntryCompiler, InnerCompiler
+from kernelrl.jit.numba_private import NO_REFERENCES
 
 __all__ = [
     "SUMS", "Verb", "cache_dir", "compiled", "compiled_as", "distinguish", "generic", "in_both", "inner", "keep",
@@ -58,7 +59,7 @@ SUMS = {"reassoc", "nsz"}
 
 # Compiled code allocates no arrays, so it need not count references to them. Counting would cost more than the work
 # itself: two atomic operations for each array of a NamedTuple, each time the tuple or a part of it is used.
-OPTIONS = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+OPTIONS = {"error_model": "numpy", **NO_REFERENCES, "no_cfunc_wrapper": True}
 INNER = {"pipeline_class": InnerCompiler, "no_cpython_wrapper": True, "forceinline": False}
 
 

@@ -19,6 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from kernelrl.jit.numba_private import NO_REFERENCES
 from kernelrl.jit.rows import COLUMNS, add_product, arrays_of, four, four_times, load, new_sums, scaled, store
 
 __all__ = ["MEMBERS", "TURNS", "add_rows_to_all", "best_rows_of_all"]
@@ -181,7 +182,7 @@ def add_rows_to_all(weights, index, start, end, rows, first, members, g, out):
     out[members[g][there], first:last] = sums[there]
 
 
-@overload(add_rows_to_all, jit_options={"_nrt": False})
+@overload(add_rows_to_all, jit_options=NO_REFERENCES)
 def _add_rows_to_all_compiled(weights, index, start, end, rows, first, members, g, out):
     return lambda weights, index, start, end, rows, first, members, g, out: _add_rows_to_all(
         weights, index, start, end, rows, first, members, g, out
@@ -202,7 +203,7 @@ def best_rows_of_all(weights, index, start, rows, members, which, scaling, actio
         V[u] = Q[u, :actions].max(axis=1).clip(max=most)
 
 
-@overload(best_rows_of_all, jit_options={"_nrt": False})
+@overload(best_rows_of_all, jit_options=NO_REFERENCES)
 def _best_rows_of_all_compiled(weights, index, start, rows, members, which, scaling, actions, inverse, Q, V):
     return lambda weights, index, start, rows, members, which, scaling, actions, inverse, Q, V: _best_rows_of_all(
         weights, index, start, rows, members, which, scaling, actions, inverse, Q, V

@@ -29,6 +29,8 @@ from numba.extending import (
 )
 from numba.np.numpy_support import as_dtype
 
+from kernelrl.jit.numba_private import type_number
+
 __all__ = ["Handle", "Pointer", "class_of", "hand_over", "model_of"]
 
 WORD = 2**64 - 1
@@ -163,7 +165,7 @@ def lay_out(part, words):
 
 def pointer_to(cls, fields):
     """The type of a NamedTuple, found by the numbers that numba gives its fields' types: their hashes take longer."""
-    key = cls, *(kind._code for _, _, kind in fields)
+    key = cls, *(type_number(kind) for _, _, kind in fields)
     if key not in pointers:
         pointers[key] = Pointer(cls, tuple(fields))
     return pointers[key]

@@ -17,9 +17,9 @@ import ctypes
 import functools
 import sys
 
-from numba import _dynfunc
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
+
+from kernelrl.jit.numba_private import UnfinishedLibrary, make_function
 
 __all__ = ["EntryCompiler", "InnerCompiler"]
 
@@ -65,17 +65,6 @@ class EntryCompiler(Compiler):
         context.get_abi_sizeof = lambda kind: size_of(kind, context.target_data)
 
 
-class InnerLibrary(JITCodeLibrary):
-    """Code to be linked into callers."""
-
-    def _optimize_final_module(self):
-        pass
-
-    def _finalize_final_module(self):
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
 @ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 def refuse(self, arguments, names):
     """Called when Python calls an inner function: print why, and end in a SystemError."""
@@ -85,13 +74,13 @@ def refuse(self, arguments, names):
 def without_machine_code(library, fndesc, env):
     """The placeholder for an inner function's machine code in numba's tables."""
     name, address = fndesc.qualname.split(".")[-1], ctypes.cast(refuse, ctypes.c_void_p).value
-    return _dynfunc.make_function(fndesc.lookup_module(), name, "inner", address, env, (library,))
+    return make_function(fndesc.lookup_module(), name, "inner", address, env, (library,))
 
 
 class InnerCompiler(EntryCompiler):
-    """numba's compiler, writing to an `InnerLibrary`; both replacements apply to one compilation only."""
+    """numba's compiler, writing to an `UnfinishedLibrary`; both replacements apply to one compilation only."""
 
     def __init__(self, typingctx, targetctx, library, args, return_type, flags, locals):
-        library = InnerLibrary(targetctx.codegen(), "inner")
+        library = UnfinishedLibrary(targetctx.codegen(), "inner")
         super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
         self.state.targetctx.get_executable = without_machine_code

@@ -13,6 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.lib.stride_tricks import as_strided
 
+from kernelrl.jit.numba_private import NO_REFERENCES
 from kernelrl.jit.rows import COLUMNS, arrays_of, four_times, load, new_sums, store
 
 __all__ = ["SPAN", "add_patch", "read_patch"]
@@ -95,11 +96,11 @@ def read_patch(grid, first, stride, w):
     return float(w[0] @ patch_of(grid, first, stride) @ w[1])
 
 
-@overload(add_patch, jit_options={"_nrt": False})
+@overload(add_patch, jit_options=NO_REFERENCES)
 def _add_patch_compiled(grid, first, stride, amount, w):
     return lambda grid, first, stride, amount, w: _add_patch(grid, first, stride, amount, w)
 
 
-@overload(read_patch, jit_options={"_nrt": False})
+@overload(read_patch, jit_options=NO_REFERENCES)
 def _read_patch_compiled(grid, first, stride, w):
     return lambda grid, first, stride, w: _read_patch(grid, first, stride, w)

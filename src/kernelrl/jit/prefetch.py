@@ -10,6 +10,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from kernelrl.jit.compile import inner
+from kernelrl.jit.numba_private import NO_REFERENCES
 
 __all__ = ["AHEAD", "prefetch_chunk", "prefetch_place"]
 
@@ -37,7 +38,7 @@ def prefetch(array, offset):
     """Do nothing; compiled callers use `_prefetch_compiled`."""
 
 
-@overload(prefetch, jit_options={"_nrt": False})
+@overload(prefetch, jit_options=NO_REFERENCES)
 def _prefetch_compiled(array, offset):
     return lambda array, offset: _prefetch(array, offset)
 

@@ -15,6 +15,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from kernelrl.jit.numba_private import NO_REFERENCES
+
 __all__ = [
     "COLUMNS", "SUMS_AT_ONCE", "add_own_rows", "add_product", "add_rows", "arrays_of", "four", "four_times", "load",
     "new_sums", "padded", "scale_rows", "scaled", "store",
@@ -163,7 +165,7 @@ def add_rows(weights, index, start, count, rows, first, out, u):
     out[u, first:last] = weights.reshape(-1)[entries] @ rows[index.reshape(-1)[entries], first:last]
 
 
-@overload(add_rows, jit_options={"_nrt": False})
+@overload(add_rows, jit_options=NO_REFERENCES)
 def _add_rows_compiled(weights, index, start, count, rows, first, out, u):
     return lambda weights, index, start, count, rows, first, out, u: _add_rows(
         weights, index, start, count, rows, first, out, u
@@ -176,7 +178,7 @@ def add_own_rows(weights, index, start, count, rows, first, out, u):
     out[u, first:last] = (weights[entries, first:last] * rows[index.reshape(-1)[entries], first:last]).sum(axis=0)
 
 
-@overload(add_own_rows, jit_options={"_nrt": False})
+@overload(add_own_rows, jit_options=NO_REFERENCES)
 def _add_own_rows_compiled(weights, index, start, count, rows, first, out, u):
     return lambda weights, index, start, count, rows, first, out, u: _add_own_rows(
         weights, index, start, count, rows, first, out, u
@@ -188,6 +190,6 @@ def scale_rows(T, inverse, rows, by_root, by_count, Q):
     Q[rows] = (T[rows] + by_count) * inverse[0, rows] + by_root * inverse[1, rows]
 
 
-@overload(scale_rows, jit_options={"_nrt": False})
+@overload(scale_rows, jit_options=NO_REFERENCES)
 def _scale_rows_compiled(T, inverse, rows, by_root, by_count, Q):
     return lambda T, inverse, rows, by_root, by_count, Q: _scale_rows(T, inverse, rows, by_root, by_count, Q)

@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from kernelrl.jit.numba_private import NO_REFERENCES
 from kernelrl.jit.rows import COLUMNS, arrays_of, four_times, load
 
 __all__ = ["AT_ONCE", "add_multiple"]
@@ -62,6 +63,6 @@ def add_multiple(place, amount, start, count, factor, out):
     np.add.at(out, place.reshape(-1)[entries], amount.reshape(-1)[entries] * factor)
 
 
-@overload(add_multiple, jit_options={"_nrt": False})
+@overload(add_multiple, jit_options=NO_REFERENCES)
 def _add_multiple_compiled(place, amount, start, count, factor, out):
     return lambda place, amount, start, count, factor, out: _add_multiple(place, amount, start, count, factor, out)

@@ -19,6 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from kernelrl.jit.numba_private import NO_REFERENCES
 from kernelrl.jit.rows import arrays_of, at, four_times, load, store, vector_type
 
 __all__ = ["LANES", "WIDTH", "window_targets"]
@@ -121,7 +122,7 @@ def window_targets(window, times, start, end, values, constants, c, share, q, pl
     return here.max()
 
 
-@overload(window_targets, jit_options={"_nrt": False, "forceinline": True})
+@overload(window_targets, jit_options={**NO_REFERENCES, "forceinline": True})
 def _window_targets_compiled(window, times, start, end, values, constants, c, share, q, place):
     return lambda window, times, start, end, values, constants, c, share, q, place: _window_targets(
         window, times, start, end, values, constants, c, share, q, place

@@ -5,6 +5,10 @@
 does the same for experiments over several problems.
 """
 
-from kernelrl.reporting.report import report_of, write_report
+from kernelrl.imports import require
+
+require("a report", "matplotlib", "plotly")  # before anything below imports them, so that the message says what to do
+
+from kernelrl.reporting.report import report_of, write_report  # noqa: E402
 
 __all__ = ["report_of", "write_report"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl.reporting.certified import Intervals, certified_chart
 from kernelrl.reporting.figures import action_colours, action_names, window_of
 from kernelrl.reporting.maps import Maps, Plane
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
@@ -67,14 +68,20 @@ def optimum(x: list[float], y: list[float]) -> dict[str, Any]:
 def chart(traces: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
     """Traces with a layout; `x` and `y` are the axes."""
     axis = {"gridcolor": "#e6e6e6", "linecolor": "#444444", "ticks": "outside", "zeroline": False, "automargin": True}
-    power = {"exponentformat": "power", "showexponent": "all", "minexponent": 2}
     layout = {
-        "xaxis": {**axis, **power, "hoverformat": ",d", "title": {"text": "episodes"}, **x},
-        "yaxis": {**axis, **power, "hoverformat": ",.4~g", **y},
+        "xaxis": {**axis, **written(x), "hoverformat": ",d", "title": {"text": "episodes"}, **x},
+        "yaxis": {**axis, **written(y), "hoverformat": ",.4~g", **y},
         "showlegend": False,  # the page has its own legend, outside the chart
         "hovermode": "x unified",
     }
     return {"data": traces, "layout": layout}
+
+
+def written(axis: dict[str, Any]) -> dict[str, Any]:
+    """How an axis writes its numbers: 2,000 and never 2×10³, but 10³ on a logarithmic axis."""
+    if axis.get("type") == "log":
+        return {"exponentformat": "power", "showexponent": "all", "minexponent": 2}
+    return {"exponentformat": "none", "separatethousands": True}
 
 
 def curve_charts(summary: Summary) -> dict[str, Any]:
@@ -95,6 +102,8 @@ def curve_charts(summary: Summary) -> dict[str, Any]:
     charts["return"] = chart(recent, {}, {"title": {"text": "return"}})
     time = traces_of(summary, lambda c: c.seconds, above=0.0)
     charts["time"] = chart(time, {}, {**LOG, "title": {"text": "seconds of learning"}})
+    if any(isinstance(part, Intervals) for part in summary.certified.values()):
+        charts["certified"] = chart(*certified_chart(summary))
     return charts
 
 

@@ -65,6 +65,11 @@ def picture(kind: str, alt: str, paths: list[Path], suffix: str = ".svg") -> str
     return f'<img class="{kind}" alt="{escape(alt)}" src="{embedded(paths, suffix)}">'
 
 
+def described(text: str) -> str:
+    """The attributes of a chart by which programs that read a page aloud say what it shows."""
+    return f'role="img" aria-label="{escape(text)}"'
+
+
 def embedded(paths: list[Path], suffix: str) -> str:
     """A figure as a data URL."""
     kind = {".svg": "image/svg+xml", ".png": "image/png"}[suffix]

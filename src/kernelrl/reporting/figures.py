@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from kernelrl.envs.motion import Motion
+from kernelrl.reporting.certified import Intervals, draw_certified
 from kernelrl.reporting.drawing import STYLE
 from kernelrl.reporting.maps import LEVELS, Leaves, Maps, Plane, possible
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
@@ -44,6 +45,10 @@ def draw_all(summary: Summary) -> dict[str, Figure]:
             figures["regret"] = draw_regret(summary)
         figures["return"] = draw_return(summary)
         figures["time"] = draw_time(summary)
+        if any(isinstance(part, Intervals) for part in summary.certified.values()):
+            figures["certified"], axes = new_axes()
+            draw_certified(figures["certified"], axes, summary, plain)
+            legend(figures["certified"], axes)
         if summary.plane is not None:
             for maps in summary.maps:
                 figures[maps.file] = draw_maps(summary, summary.plane, maps)

@@ -21,6 +21,7 @@ import numpy as np
 
 from kernelrl.envs.making import make_environment
 from kernelrl.experiments.local import python_path
+from kernelrl.reporting.certified import Intervals, read_intervals
 from kernelrl.reporting.maps import MOST_NUMBERS, Maps, Plane, can_be_read, read_maps, run_of_maps
 from kernelrl.reporting.statistics import Floats
 
@@ -39,6 +40,8 @@ class Learnt:
     values: Floats  # (n,) of each seed's deployed policy; NaN if it cannot be estimated
     maps: Maps | None
     notes: list[str]
+    certified: Intervals | str | None = None
+    """Bounds on V* of one of them, or why there are none; None if the experiment declares no model."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,11 @@ def make_from_table(table: dict[str, Any]) -> gym.Env[Any, Any]:
 @contextlib.contextmanager
 def reading(
     labels: list[tuple[str, tuple[Any, ...]]], table: dict[str, Any], env: gym.Env[Any, Any] | None,
-    plane: Plane | None, say: Callable[[str], None],
+    plane: Plane | None, say: Callable[[str], None], model: dict[str, Any] | None = None,
 ) -> Iterator[Callable[[], list[Learnt]]]:  # fmt: skip
     """Begin to read what the runs of each label learnt in the environment `env` of an experiment's `table`.
+
+    `model` is the table of its declared model, if it has one.
 
     Gives a function that returns it, with maps on `plane`. Until it is called only the second process works.
     """
@@ -78,24 +83,25 @@ def reading(
 
     def finish() -> list[Learnt]:
         here = [label for label in work if label not in elsewhere]
-        found = {label.name: read_label(label, env, plane, share, say) for label in here}
+        found = {label.name: read_label(label, env, plane, share, say, model) for label in here}
         if elsewhere:
             say(f"Playing the policies of {', '.join(label.name for label in elsewhere)}")
         found |= answer()
         for label in elsewhere:
             if label.name not in found:  # the second process failed; an error will show again here
-                found[label.name] = read_label(label, env, plane, share, say)
+                found[label.name] = read_label(label, env, plane, share, say, model)
         return [found[label.name] for label in work]
 
-    with second_process((table, elsewhere, plane, share)) as answer:
+    with second_process((table, elsewhere, plane, share, model)) as answer:
         yield finish
 
 
 def read_label(
-    label: Label, env: gym.Env[Any, Any], plane: Plane | None, share: int, say: Callable[[str], None]
-) -> Learnt:
+    label: Label, env: gym.Env[Any, Any], plane: Plane | None, share: int, say: Callable[[str], None],
+    model: dict[str, Any] | None,
+) -> Learnt:  # fmt: skip
     """What the runs of one label learnt; what cannot be read is left out with a note."""
-    values, maps, notes = np.full(len(label.runs), np.nan), None, []
+    values, maps, notes, certified = np.full(len(label.runs), np.nan), None, [], None
     shown, last = run_of_maps(label.runs), None
     say(f"Playing the policies of {label.name}")
     for i, run in enumerate(label.runs):
@@ -112,14 +118,17 @@ def read_label(
             maps = read_maps(shown, last, label.file, plane, share) if can_be_read(last) else None
         except Exception as error:  # a damaged snapshot must not hide the rest
             notes.append(f"{label.name}: its maps cannot be read: {error}")
-    return Learnt(values, maps, notes)
+    if model is not None and last is not None:
+        say(f"Certifying {label.name}")
+        certified = read_intervals(shown, last, model)
+    return Learnt(values, maps, notes, certified)
 
 
 # --------------------------------------------------------------------------------------------------- a second process
 
 
 @contextlib.contextmanager
-def second_process(work: tuple[Any, list[Label], Any, int]) -> Iterator[Callable[[], dict[str, Learnt]]]:
+def second_process(work: tuple[Any, list[Label], Any, int, Any]) -> Iterator[Callable[[], dict[str, Learnt]]]:
     """Let a second process read labels; give a function that waits for what it has read, or nothing if it failed."""
     if not work[1]:
         yield dict
@@ -150,7 +159,7 @@ def serve() -> None:
     """What the second process does: read labels from standard input, and write what they learnt to standard output."""
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # what an environment prints must not mix with the answer
-        table, labels, plane, share = pickle.load(sys.stdin.buffer)
+        table, labels, plane, share, model = pickle.load(sys.stdin.buffer)
         env = make_from_table(table)
-        found = {label.name: read_label(label, env, plane, share, lambda text: None) for label in labels}
+        found = {label.name: read_label(label, env, plane, share, lambda text: None, model) for label in labels}
         pickle.dump(found, out)

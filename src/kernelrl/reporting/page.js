@@ -1,15 +1,38 @@
 "use strict";
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const font = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif", size: 13, color: "#1b1f24" };
+  const dark = window.matchMedia("screen and (prefers-color-scheme: dark)");
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const font = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif", size: 13 };
   const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
 
-  function draw(div, chart) {
-    const layout = Object.assign({ font: font, margin: { l: 62, r: 30, t: 10, b: 48 }, paper_bgcolor: "#fff", plot_bgcolor: "#fff" }, chart.layout);
-    return Plotly.newPlot(div, chart.data, layout, config);
+  function themed(layout) {  // the page's colours, and a tool bar above the drawing, where it covers nothing
+    const axis = { gridcolor: colour("grid"), linecolor: colour("soft"), tickcolor: colour("soft") };
+    layout = Object.assign({ plot_bgcolor: colour("page") }, layout, { paper_bgcolor: colour("page") });
+    layout.font = Object.assign({}, font, layout.font, { color: colour("ink") });
+    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("soft"), activecolor: colour("ink"), orientation: "h" };
+    layout.hoverlabel = { bgcolor: colour("wash"), font: { color: colour("ink") } };
+    for (const name of ["xaxis", "yaxis"]) layout[name] = Object.assign({}, layout[name], axis);
+    return layout;
   }
 
-  for (const [name, chart] of Object.entries(data.charts)) draw(document.getElementById("chart-" + name), chart);
+  function visible(traces) {  // black and dark grey lines would not be seen in the dark
+    if (!dark.matches) return traces;
+    const swap = (key, value) => (value === "#000000" ? "#f0f0f0" : value === "#555555" ? "#b8b8b8" : value);
+    return JSON.parse(JSON.stringify(traces), swap);
+  }
+
+  function draw(div, chart) {
+    const layout = themed(Object.assign({ margin: { l: 62, r: 30, t: 34, b: 48 } }, chart.layout));
+    return Plotly.react(div, visible(chart.data), layout, config);
+  }
+
+  function drawAll() {
+    for (const [name, chart] of Object.entries(data.charts)) draw(document.getElementById("chart-" + name), chart);
+  }
+
+  drawAll();
+  dark.addEventListener("change", drawAll);
   for (const button of document.querySelectorAll(".legend button")) {
     button.addEventListener("click", () => {
       const shown = button.getAttribute("aria-pressed") !== "true";
@@ -77,26 +100,26 @@
     }
 
     function base(extra) {
-      const plain = { showgrid: false, zeroline: false, ticks: "outside", linecolor: "#444444" };
+      const plain = { showgrid: false, zeroline: false, ticks: "outside" };
       const layout = {
-        font: Object.assign({}, font, { size: 12 }), margin: { l: 48, r: 8, t: 8, b: 42 }, paper_bgcolor: "#fff", plot_bgcolor: "#d9d9d9",
+        font: { size: 12 }, margin: { l: 48, r: 8, t: 32, b: 42 }, plot_bgcolor: dark.matches ? "#555555" : "#d9d9d9",
         xaxis: Object.assign({ range: [maps.low[0], maps.high[0]], constrain: "domain", title: { text: "x₁", standoff: 4 } }, plain),
         yaxis: Object.assign({ range: [maps.low[1], maps.high[1]], constrain: "domain", title: { text: "x₂", standoff: 4 } }, plain, maps.equal ? { scaleanchor: "x" } : {}),
         showlegend: false,
       };
-      return Object.assign(layout, extra);
+      return themed(Object.assign(layout, extra));
     }
 
     function height(div) {
       const inner = Math.max(120, div.clientWidth - 130);
       const ratio = maps.equal ? (maps.high[1] - maps.low[1]) / (maps.high[0] - maps.low[0]) : 0.7;
-      return Math.min(420, 50 + inner * ratio);
+      return Math.min(444, 74 + inner * ratio);
     }
 
     function logTicks(low, high) {
       const values = [], text = [];
       const stride = Math.max(1, Math.ceil((high - low) / 5));
-      for (let p = Math.ceil(low); p <= high; p += stride) { values.push(p); text.push("10<sup>" + p + "</sup>"); }
+      for (let p = Math.ceil(low); p <= high; p += stride) { values.push(p); text.push(p > -4 && p < 6 ? Math.pow(10, p).toLocaleString("en", { maximumFractionDigits: 4 }) : "10<sup>" + p + "</sup>"); }
       if (values.length < 2) return { tickvals: [low, high], ticktext: [low, high].map((p) => Number(Math.pow(10, p).toPrecision(2)).toString()) };
       return { tickvals: values, ticktext: text };
     }
@@ -162,6 +185,7 @@
     which.addEventListener("change", choose);
     for (const control of [step, episode, action]) control.addEventListener("input", show);
     window.addEventListener("resize", () => show());
+    dark.addEventListener("change", () => show());
     this.show = choose;
   }
 })();

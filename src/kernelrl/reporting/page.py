@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelrl.reporting import tables
+from kernelrl.reporting.certified import Intervals, certified_section
 from kernelrl.reporting.charts import curve_charts, map_data
-from kernelrl.reporting.document import NAME, files_list, lines_of, picture, rendered, write_text
+from kernelrl.reporting.document import NAME, described, files_list, lines_of, picture, rendered, write_text
 from kernelrl.reporting.drawing import save_all
 from kernelrl.reporting.figures import draw_all, window_of
 from kernelrl.reporting.learnt import EVALUATION_EPISODES
@@ -55,6 +56,7 @@ def render(summary: Summary, files: dict[str, list[Path]], part: Part = WHOLE) -
         ("return", "Return per episode", curve(summary, ["return"], "return", recent, files, optimum=True)),
         ("time", "Learning time", curve(summary, ["time"], "time", TIME, files)),
         *optimism_section(summary),
+        *bounds_section(summary, files),
         ("maps", "What the agents knew", maps_section(summary, files)),
         ("configuration", "Configuration and versions", configuration(summary, files)),
     ]
@@ -109,7 +111,9 @@ def curve(
     summary: Summary, charts: list[str], figure: str, caption: str, files: dict[str, list[Path]], optimum: bool = False
 ) -> str:
     """Charts for the screen, side by side under one legend, and their figure for paper."""
-    boxes = "".join(f'<figure><div class="chart" id="chart-{name}"></div></figure>' for name in charts)
+    boxes = "".join(
+        f'<figure><div class="chart" id="chart-{name}" {described(caption)}></div></figure>' for name in charts
+    )
     boxes = f'<div class="pair screen">{boxes}</div>' if len(charts) > 1 else boxes
     legend = tables.legend(summary, optimum and summary.optimal is not None)
     static = picture("static", caption, files[figure])
@@ -134,6 +138,12 @@ def optimism_section(summary: Summary) -> list[tuple[str, str, str]]:
     return [("optimism", "Optimism", f"<p>{escape(OPTIMISM)}</p>{tables.optimism(summary)}")]
 
 
+def bounds_section(summary: Summary, files: dict[str, list[Path]]) -> list[tuple[str, str, str]]:
+    """Certified bounds of the labels that have them; nothing if no model is declared."""
+    labels = {label for label, part in summary.certified.items() if isinstance(part, Intervals)}
+    return certified_section(summary, files, tables.legend(summary, summary.optimal is not None, labels))
+
+
 OPTIMISM = (
     "Guarantees depend on values V that are never below the optimal V*; where V < V*, an agent may give up a good "
     "action for ever. The share of visited states with V < V* is the mean over seeds, the largest V* − V that of all "
@@ -147,7 +157,7 @@ def maps_section(summary: Summary, files: dict[str, list[Path]]) -> str:
     if not summary.maps:
         return "<p>Maps are drawn only for states in a box of two dimensions, and only of kernelrl's own agents.</p>"
     boxes = "".join(
-        f'<figure id="map-figure-{name}"><h3>{title}</h3><div class="map" id="map-{name}"></div>'
+        f'<figure id="map-figure-{name}"><h3>{title}</h3><div class="map" id="map-{name}" {described(title)}></div>'
         f"{tables.action_legend(summary) if name == 'policy' else ''}</figure>"
         for name, title in MAP_TITLES.items()
     )

@@ -19,6 +19,7 @@ from kernelrl.envs.motion import Motion
 from kernelrl.envs.optimal import OptimalValues, motion_of, solve
 from kernelrl.envs.outcomes import Outcomes, OutcomeValues
 from kernelrl.envs.sampled import SampledValues
+from kernelrl.reporting.certified import Intervals
 from kernelrl.reporting.learnt import make_from_table, reading
 from kernelrl.reporting.maps import Maps, Plane, plane_of
 from kernelrl.reporting.statistics import (
@@ -122,6 +123,8 @@ class Summary:
     plane: Plane | None
     maps: list[Maps]
     notes: list[str] = field(default_factory=list)
+    certified: dict[str, Intervals | str] = field(default_factory=dict)
+    """By label: bounds on V* of one of its runs, or why there are none; empty if no model is declared."""
 
     @property
     def environment(self) -> str:
@@ -150,7 +153,7 @@ def summarize(
     motion = None if env is None else motion_of(env)
     plane = plane_of(env, motion) if maps else None
     labels = [(c.label, c.runs) for c in curves]
-    with reading(labels, experiment["environment"], env, plane, say) as finish:
+    with reading(labels, experiment["environment"], env, plane, say, experiment.get("model")) as finish:
         say("Computing optimal values")
         optimal, why = optimal_values(env, curves)
         learnt = finish()
@@ -162,7 +165,8 @@ def summarize(
     read = [part.maps for part in learnt if part.maps is not None]
     comparisons = compare(curves, measures)
     return Summary(
-        experiment, env, motion, optimal, why, curves, measures, exponents, comparisons, plane, read, notes
+        experiment, env, motion, optimal, why, curves, measures, exponents, comparisons, plane, read, notes,
+        {c.label: part.certified for c, part in zip(curves, learnt, strict=True) if part.certified is not None},
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+from collections.abc import Container
 from html import escape
 from importlib import metadata
 from typing import Any
@@ -149,9 +150,10 @@ def pair_cell(by_pair: dict[tuple[str, str], Comparison], one: str, other: str, 
 # -------------------------------------------------------------------------------------------------------------- others
 
 
-def legend(summary: Summary, optimum: bool) -> str:
-    """Which line is which label; a click hides it."""
-    entries = [(str(c.place), key(c.place), c.label) for c in summary.curves]
+def legend(summary: Summary, optimum: bool, labels: Container[str] | None = None) -> str:
+    """Which line is which label, of all or of these `labels`; a click hides it."""
+    curves = [c for c in summary.curves if labels is None or c.label in labels]
+    entries = [(str(c.place), key(c.place), c.label) for c in curves]
     if optimum:
         entries.append(("optimal", stroke(OPTIMUM, 1.0, ""), "optimal policy"))
     buttons = "".join(

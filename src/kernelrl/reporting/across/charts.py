@@ -53,7 +53,7 @@ def rows_chart(traces: list[dict[str, Any]], names: list[str], x: dict[str, Any]
         "range": [len(names) - 0.5, -0.5], "ticks": "", "fixedrange": True,
     }  # fmt: skip
     made = chart(traces, {"exponentformat": "none", **x}, y)
-    made["layout"] |= {"hovermode": "closest", "margin": {"l": 20, "r": 24, "t": 8, "b": 48}}
+    made["layout"] |= {"hovermode": "closest", "margin": {"l": 20, "r": 24, "t": 34, "b": 48}}
     return made
 
 

@@ -22,7 +22,7 @@ from kernelrl.reporting.across.figures import draw_overview
 from kernelrl.reporting.across.overview import Overview
 from kernelrl.reporting.across.reading import Reading, read_store
 from kernelrl.reporting.across.sections import Section, sections_of
-from kernelrl.reporting.document import NAME, files_list, lines_of, picture, rendered, write_text
+from kernelrl.reporting.document import NAME, described, files_list, lines_of, picture, rendered, write_text
 from kernelrl.reporting.drawing import save_all
 from kernelrl.reporting.page import Part, write_page
 from kernelrl.reporting.tables import key
@@ -112,7 +112,10 @@ def section_html(
     drawn = [name for name in section.charts if name in charts]
     if drawn:
         rows = f' style="height: {height_of_rows(len(overview.labels))}px"' if section.rows else ""
-        boxes = "".join(f'<figure><div class="chart" id="chart-{name}"{rows}></div></figure>' for name in drawn)
+        boxes = "".join(
+            f'<figure><div class="chart" id="chart-{name}" {described(section.alt)}{rows}></div></figure>'
+            for name in drawn
+        )
         if len(drawn) > 1:
             boxes = f'<div class="pair screen">{boxes}</div>'
         legend = "" if section.rows else legend_html(overview)
