@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure paper suite suite-docs test again soak lint coverage bench bench-compare clean
+.PHONY: help setup figure paper suite suite-docs test again soak lint docs docs-figures gallery package coverage bench bench-compare clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -66,6 +66,20 @@ lint: $(DEV)  ## check style, formatting and types
 	@$(BIN)/mypy
 	@$(BIN)/mypy --strict examples
 	@$(BIN)/mypy --strict --config-file= --follow-imports=silent examples/*.py tests/typed_user_file.py
+
+docs: $(DEV)  ## build the documentation: build/docs/index.html; any warning is an error
+	@rm -rf build/docs
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+docs-figures: $(DEV)  ## draw the figures of docs/explained.md again
+	@$(BIN)/python docs/draw_explained.py
+
+gallery: $(DEV)  ## learn and draw docs/gallery.md again: an episode in each environment
+	@$(BIN)/python docs/draw_gallery.py
+
+package: $(DEV)  ## build the wheel and the sdist into dist/, and try them in an empty environment
+	@.ci/package
 
 coverage: $(DEV)  ## run the core's tests without compilation and show which lines they reach
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered

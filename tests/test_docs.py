@@ -1,17 +1,16 @@
-"""The files and functions that docs/paper_to_code.md and docs/design.md name are there; the code of tutorials runs."""
+"""What docs name is there: files and functions, messages, public names."""
 
 from __future__ import annotations
 
 import ast
 import re
-import shlex
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-from typer.testing import CliRunner
 
-from kernelrl.cli import app
+import kernelrl
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACES = (ROOT, ROOT / "src" / "kernelrl", ROOT / "tests")
@@ -78,25 +77,44 @@ def test_files_that_docs_name(name):
     assert not (gone := sorted(span for span in named if find(span) is None)), f"docs/{name} names {gone}"
 
 
-# pages whose blocks of code run one after another
-RUN = ("logged_data.md", "export.md", "explain.md", "own_loop.md", "callbacks.md", "forecast.md")
+def test_the_table_of_the_readme_is_that_of_the_benchmarks():
+    """Rows of README.md have the numbers of docs/benchmarks.md, which a command writes."""
+    numbers = {}
+    for line in (ROOT / "docs" / "benchmarks.md").read_text().splitlines():
+        if re.match(r"\| [^|]+ \| \*?\*?\d\.\d{3} ", line):
+            label, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+            numbers.setdefault(label, [re.match(r"\**([\d.]+|–)", cell)[1] for cell in cells])
+    text = (ROOT / "README.md").read_text().partition("## How it compares")[2]
+    rows = [line.strip("|").split("|") for line in text.splitlines() if re.match(r"\| .*\d\.\d{3}", line)]
+    assert len(rows) > 5
+    for label, *cells in rows:
+        shown = [cell.strip(" *()") for cell in cells]
+        assert shown == [numbers[label.strip()][place] for place in (0, 1, 2, 5, 6, 7)], label
 
 
-def blocks(text: str) -> list[tuple[str, str]]:
-    """Language and content of the blocks of code."""
-    return re.findall(r"```(\w+)\n(.*?)```", text, re.S)
+def texts(node: ast.AST) -> str | None:
+    """A text of the code, with \0 in place of what is filled in; None for anything else."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in node.values)
+    return None
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_code_of_tutorials(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {}
-    for language, code in blocks((ROOT / "docs" / name).read_text()):
-        if language == "python":
-            exec(compile(code, name, "exec"), namespace)
-        elif language == "sh":
-            for line in code.splitlines():
-                command, *arguments = shlex.split(line)
-                assert command == "kernelrl"
-                done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-                assert done.exit_code == 0, done.output
+def test_messages_that_docs_explain():
+    """Every message of docs/errors.md begins as one of the code does; its first word may be filled in."""
+    sources = [path.read_text() for path in (ROOT / "src" / "kernelrl").rglob("*.py")]
+    known = {text for source in sources for node in ast.walk(ast.parse(source)) if (text := texts(node))}
+    rows = [line for line in (ROOT / "docs" / "errors.md").read_text().splitlines() if line.startswith("| `")]
+    assert len(rows) > 20
+    for message in (re.match(r"\| `([^`]+)`", row)[1] for row in rows):
+        begins = (message, "\0" + message[message.find(" ") :])
+        assert any(text.startswith(begins) for text in known), message
+
+
+def test_reference_has_every_public_name():
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    named = set(re.findall(r"^\.\. auto\w+:: (\S+)", pages, re.M))
+    for name in kernelrl.__all__:
+        thing = getattr(kernelrl, name)
+        assert (thing.__name__ if isinstance(thing, ModuleType) else f"kernelrl.{name}") in named, name
