@@ -241,6 +241,44 @@ def test_streams_do_not_depend_on_the_others():
     assert chosen[0] == chosen[1]
 
 
+FORCED = {
+    "text": lambda: krl.KernelUCBVI.preset("text", bandwidth=0.1),
+    "greedy": lambda: krl.GreedyKernelUCBVI.preset("text", bandwidth=0.1),
+    "UCBVI": lambda: krl.UCBVI(bins=4),
+    "OptQL": lambda: krl.OptQL(bins=4),
+    "automatic": krl.KernelUCBVI,
+}
+
+
+def told_in_one_order(agent, together):
+    """Two rigs with actions that masks force; results come in one order, choices together or each before its result."""
+    H, rng = 6, np.random.default_rng(5)
+    agent.start(gym.spaces.Box(0.0, 1.0, (2,)), gym.spaces.Discrete(3), H, seed=0)
+    for _ in range(6):
+        states, actions, rewards = rng.random((2, H + 1, 2)), rng.integers(3, size=(2, H)), rng.random((2, H))
+        rigs = [agent.open_episode(), agent.open_episode()]
+        for h in range(H):
+            for i in (0, 1):
+                for j in (i,) if not together else (0, 1) if i == 0 else ():
+                    rigs[j].choose(states[j, h], mask=np.arange(3) == actions[j, h])
+                rigs[i].observe(rewards[i, h], states[i, h + 1])
+        for rig in rigs:
+            rig.end()
+    agent.begin_episode()
+    places = np.random.default_rng(1).random((20, 2))
+    q = np.array([agent.q_values(places, h) for h in range(H)])
+    return q, [[agent.act(x, step=h) for x in places] for h in range(H)]
+
+
+@pytest.mark.parametrize("name", list(FORCED))
+def test_what_is_learnt_depends_on_the_order_in_which_it_was_told(name):
+    """Choosing earlier or later changes nothing but choices; automatic agents also plan with other bandwidths then."""
+    (q, actions), (other_q, other_actions) = (told_in_one_order(FORCED[name](), together) for together in (True, False))
+    assert actions == other_actions
+    if name != "automatic":
+        assert np.allclose(q, other_q, rtol=0.0, atol=1e-6)
+
+
 def test_an_own_algorithm_and_pickling(tmp_path):
     agent = OptimisticQLearning()
     agent.start(BOX, ACTIONS, H, seed=0)

@@ -181,6 +181,15 @@ def test_a_bad_value_is_named(column, value, said):
         learnt(spoilt(column, 17, value))
 
 
+def is_number(text):
+    """Whether a text stands for a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 @settings(max_examples=40)
 @given(
     row=st.integers(0, 59),
@@ -189,7 +198,7 @@ def test_a_bad_value_is_named(column, value, said):
         st.just(math.nan),
         st.just(math.inf),
         st.none(),
-        st.text(max_size=3),
+        st.text(max_size=3).filter(lambda text: not is_number(text)),  # "0" is read as a number in some columns
         st.floats(-1e300, -1e100),
         st.just(10**120),
         st.just(10**400),
