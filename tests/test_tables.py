@@ -218,8 +218,9 @@ def test_a_file_with_bad_values(tmp_path):
     table = rows()
     for column, value, said in [
         ("reward", "high", "row 4 .*, column reward: the value is 'high'; it must be a number"),
-        ("reward", None, r"row 4 .*, column reward: the value is missing \(null\); every row needs a value"),
+        ("reward", None, r"row 4 .*, column reward: the value is missing \(null\); every row needs a value: leave"),
         ("state_0", "NaN", "row 4 .*, column state_0: the value is nan"),
+        ("action", "off", "column action: the value is 'off'; it must be a number; give each action a number"),
         ("terminated", "yes", "row 4 .*, column terminated: the value is 'yes'; it must be true or false"),
         ("action", "7", "row 4 .*, column action: the value is 7; it must be one of 0 … 3"),
     ]:
@@ -233,6 +234,9 @@ def test_a_file_with_bad_values(tmp_path):
     (tmp_path / "log.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(ValueError, match=r"log.parquet cannot be read as Parquet: "):
         learnt(tmp_path / "log.parquet")
+    (tmp_path / "semi.csv").write_text("state_0;state_1\n0,5;0,5\n")
+    with pytest.raises(ValueError, match=r"semi.csv has semicolons .*separator=';'\), .*decimal_comma"):
+        learnt(tmp_path / "semi.csv")
     (tmp_path / "log.txt").write_text("1, 2")
     with pytest.raises(ValueError, match=r"log.txt must end in .parquet, .pq, .csv"):
         learnt(tmp_path / "log.txt")

@@ -94,6 +94,8 @@ MISTAKES = {
     "flag": (Odd(given=put(2, 1)), "terminated of step 0 must be True or False, got 1"),
     "truncated": (Odd(given=put(3, None)), "truncated of step 0 must be True or False, got None"),
     "four values": (Odd(given=lambda env, given: given[:4]), "step must return .observation, reward, terminated, tr"),
+    "four values in a wrapper": (TimeLimit(Odd(given=lambda env, given: given[:4]), 6), "step must return .*got 4"),
+    "no seed": (Odd(reset=lambda: None), "reset must take a seed: def reset"),
     "old reset": (Odd(given_by_reset=lambda env, given: given[0]), "reset must return .observation, info"),
     "unseeded": (Odd(given=unseeded), r"gave another episode the second time; draw .* self\.np_random"),
     "carried over": (Odd(given=counting), "gave another episode the second time; .* set in reset all that step"),
@@ -111,6 +113,11 @@ def test_mistakes_of_environments_are_named(mistake):
 def test_what_is_no_environment_or_has_no_end():
     with pytest.raises(TypeError, match="env must be a Gymnasium environment or the id of one, got 3"):
         krl.testing.check_environment(3)
+    with pytest.raises(TypeError, match=r"this is the class: give an object of it, Line\(\)"):
+        krl.testing.check_environment(Line)
+    plain = type("Plain", (), {"step": lambda self, action: None})
+    with pytest.raises(TypeError, match=r"wrap the simulator in a class that inherits from gymnasium\.Env"):
+        krl.testing.check_environment(plain())
     with pytest.raises(ValueError, match=r"env has no time limit: wrap it in gymnasium\.wrappers\.TimeLimit"):
         krl.testing.check_environment(Line())
 

@@ -217,7 +217,7 @@ class Agent(Hooks):
             if horizon is None:
                 raise ValueError(
                     "horizon: the environment has no time limit, so the number of steps must be given: "
-                    f"{type(self).__name__}(horizon=…)"
+                    f"{type(self).__name__}(horizon=…), or gymnasium.wrappers.TimeLimit(env, steps)"
                 )
             self.start(env.observation_space, env.action_space, horizon, seed)
             self._note(env)

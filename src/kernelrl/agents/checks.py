@@ -37,8 +37,17 @@ def as_environment(env: gym.Env[Any, Any] | str) -> gym.Env[Any, Any]:
     if isinstance(env, gym.vector.VectorEnv):
         raise TypeError(f"env: agents learn from one environment at a time; make it with gymnasium.make, got {env}")
     if not isinstance(env, gym.Env):
-        raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}")
+        raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}{instead_of(env)}")
     return env
+
+
+def instead_of(given: Any) -> str:
+    """What to do about a class, or about a simulator that is no Gymnasium environment."""
+    if isinstance(given, type) and issubclass(given, gym.Env):
+        return f"; this is the class: give an object of it, {given.__name__}()"
+    if callable(getattr(given, "step", None)):
+        return "; wrap the simulator in a class that inherits from gymnasium.Env (docs/own_problem.md shows how)"
+    return ""
 
 
 def as_array(name: str, given: Any, shape: tuple[int, ...]) -> Floats:

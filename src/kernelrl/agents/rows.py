@@ -153,6 +153,10 @@ class Reading:
             "terminated": "; False in every row if no episode ends before its time limit",
             "step": "; the step of the episode, from 0: this agent's values depend on it",
         }.get(name, f"; {name} has {k} columns here" if k > 1 else "")
+        if name == "next_state":
+            why += "; where each row is one measurement, that of the row after it in the same episode"
+        elif not self.table.columns:
+            why += "; docs/logged_data.md turns a log with names of its own into such a table"
         return ValueError(
             f'table: the column "{wanted}" is missing{guess}{why}; the table has {listed(self.table.names)}'
         )
@@ -173,7 +177,8 @@ def as_numbers(name: str, column: npt.NDArray[Any]) -> Floats:
             try:
                 float(text)
             except ValueError:
-                raise bad_value(i, name, repr(str(text)), "it must be a number") from None
+                numbers = "; give each action a number, from 0" if name == "action" else ""
+                raise bad_value(i, name, repr(str(text)), f"it must be a number{numbers}") from None
         raise ValueError(
             f"table: column {name} holds texts, not numbers; convert it, for instance with a cast to float"
         )

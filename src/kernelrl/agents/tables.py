@@ -109,12 +109,29 @@ def read_file(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"table: there is no file {path}")
     kind = KINDS[path.suffix.lower()]
+    if kind == "CSV":
+        check_separator(path)
     try:
         if kind == "CSV":
             return polars.read_csv(path, infer_schema_length=None)
         return polars.read_parquet(path, use_pyarrow=False)
     except Exception as error:  # damage makes polars raise errors of many kinds
         raise ValueError(f"table: {path} cannot be read as {kind}: {one_line(error)}") from error
+
+
+def check_separator(path: Path) -> None:
+    """Reject a CSV file whose names are separated by semicolons or tabs: its numbers may have decimal commas, too."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            names = file.readline(100_000)
+    except OSError:  # reading it will say so
+        return
+    for separator, called in ((";", "semicolons"), ("\t", "tabs")):
+        if separator in names and "," not in names:
+            raise ValueError(
+                f"table: {path} has {called} between its columns; read it with polars.read_csv(path, "
+                f"separator={separator!r}), which also has decimal_comma=True, and give the frame"
+            )
 
 
 def from_polars(table: Any) -> dict[str, Any]:
@@ -157,7 +174,7 @@ def check_gaps(name: str, values: Any) -> None:
         gaps, said = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else (), "missing (masked)"
     if np.any(gaps):
         row = int(np.argwhere(np.atleast_1d(gaps))[0, 0])
-        raise bad_value(row, name, said, "every row needs a value")
+        raise bad_value(row, name, said, "every row needs a value: leave this one out")
 
 
 def kind_of(values: Any) -> str:

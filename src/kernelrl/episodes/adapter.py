@@ -9,7 +9,8 @@ from kernelrl.episodes.checks import as_flag, as_reward
 
 __all__ = ["GymEnvironment"]
 
-OLD = "; environments of the old Gym need a wrapper of Gymnasium's"
+OLD_RESET = "; one of the old Gym returned the observation alone: return (observation, {})"
+OLD_STEP = "; one of the old Gym returned (observation, reward, done, info): done is terminated, truncated False"
 
 
 class GymEnvironment(NamedTuple):
@@ -27,7 +28,7 @@ def reset_gym(env: GymEnvironment, seed: int, stream: Any, state: Any) -> None:
     """Reset with `seed`; `stream` is not used, the environment has its own."""
     given = env.env.reset(seed=int(seed))
     if not (isinstance(given, tuple) and len(given) == 2):
-        raise TypeError(f"env: reset must return (observation, info), got {short(given)}{OLD}")
+        raise TypeError(f"env: reset must return (observation, info), got {short(given)}{OLD_RESET}")
     state[:] = env.check_state("the environment's start state", given[0])
     env.mask[0] = mask_in(given[1])
     if env.records is not None:
@@ -40,7 +41,7 @@ def advance_gym(env: GymEnvironment, stream: Any, state: Any, action: int, next_
     given = env.env.step(env.action(int(action)))
     if not (isinstance(given, tuple) and len(given) == 5):
         raise TypeError(
-            f"env: step must return (observation, reward, terminated, truncated, info), got {short(given)}{OLD}"
+            f"env: step must return (observation, reward, terminated, truncated, info), got {short(given)}{OLD_STEP}"
         )
     observation, reward, terminated, truncated, info = given
     reward = as_reward(reward, "the environment's reward")

@@ -267,7 +267,8 @@ def read_toml(
     except RecursionError:
         too_deep = True
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ExperimentError(f"{path}: this is not TOML: {error}") from error
+        hint = f'; an experiment names an environment of this file by id = "{path.stem}:…"' * (path.suffix == ".py")
+        raise ExperimentError(f"{path}: this is not TOML: {error}{hint}") from error
     except OSError as error:
         raise ExperimentError(f"{path}: cannot be read: {error.strerror}") from error
     if too_deep:

@@ -16,9 +16,9 @@ from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from kernelrl.agents.action_net import ActionNet
+from kernelrl.agents.checks import as_environment
 from kernelrl.envs.compiled import CompiledEnv
 from kernelrl.envs.interface import advance, reset
-from kernelrl.envs.making import make_environment
 from kernelrl.envs.wrapping import compiled_dynamics, compiled_horizon, time_limit
 from kernelrl.episodes.loop import run_compiled
 from kernelrl.episodes.on_net import on_net
@@ -34,6 +34,7 @@ SOURCE = {
     False: "self.np_random, which super().reset(seed=seed) seeds",
     True: "`stream`, by krl.random",
 }  # where random numbers must come from, by whether the environment is compiled
+OF_STEP = "step must return (observation, reward, terminated, truncated, info)"
 LARGEST = 1e99  # a larger reward is an error
 
 
@@ -61,9 +62,7 @@ def check_environment(
         horizon: the number of steps, for an environment without time limit (agents then need `horizon=`, too).
         seed: the seed of the actions and of the episodes.
     """
-    env = make_environment(env) if isinstance(env, str) else env
-    if not isinstance(env, gym.Env):
-        raise TypeError(f"env must be a Gymnasium environment or the id of one, got {env!r}")
+    env = as_environment(env)
     check_spaces(env)
     known = horizon or time_limit(env)
     if known is None:
@@ -132,16 +131,21 @@ def action_of(space: Any, number: Any) -> Any:
 
 def play(env: gym.Env[Any, Any], seed: int, actions: Any) -> Episode:
     """Play one episode with `actions` (H,), counted from 0, and check everything that the environment returns."""
-    given = env.reset(seed=seed)
+    try:
+        given = env.reset(seed=seed)
+    except TypeError as error:
+        if "unexpected keyword argument 'seed'" not in str(error):
+            raise
+        wrong("reset must take a seed: def reset(self, *, seed=None, options=None), with super().reset(seed=seed)")
     if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], dict)):
         wrong(f"reset must return (observation, info), got {given!r:.80}")
     observations, rewards = [given[0]], []
     states = [checked_state(env, given[0], "reset")]
     terminated = truncated = False
     for h, action in enumerate(actions):
-        returned = env.step(action_of(env.action_space, action))
+        returned = stepped(env, action_of(env.action_space, action))
         if not (isinstance(returned, tuple) and len(returned) == 5):
-            wrong(f"step must return (observation, reward, terminated, truncated, info), got {returned!r:.80}")
+            wrong(f"{OF_STEP}, got {returned!r:.80}")
         observation, reward, terminated, truncated, _ = returned
         states.append(checked_state(env, observation, f"step {h}"))
         rewards.append(checked_reward(reward, h))
@@ -153,6 +157,16 @@ def play(env: gym.Env[Any, Any], seed: int, actions: Any) -> Episode:
         if not np.array_equal(np.asarray(observation, np.float64).reshape(-1), state):
             wrong(f"the observation of step {h} was changed by later steps; return a copy of the state, not the state")
     return Episode(np.array(states), np.array(rewards), bool(terminated), bool(truncated))
+
+
+def stepped(env: gym.Env[Any, Any], action: Any) -> Any:
+    """What `step` returns; Gymnasium's wrappers unpack it, and fail if it has not five parts."""
+    try:
+        return env.step(action)
+    except ValueError as error:
+        if "(expected 5" not in str(error):
+            raise
+        raise AssertionError(f"{OF_STEP}: {error}") from error
 
 
 def checked_state(env: gym.Env[Any, Any], observation: Any, where: str) -> Floats:
