@@ -13,16 +13,25 @@ PAGES_WITH_CODE = [page for page in PAGES if page.exists() and blocks_of(page)]
 
 
 @pytest.fixture(autouse=True)
-def only_our_objects(monkeypatch):
-    """Registries as in a new process: a page may give a name that another test of this process has given as well."""
-    for kind, classes in REGISTRY.items():
-        monkeypatch.setitem(REGISTRY, kind, {name: cls for name, cls in classes.items() if is_ours(cls)})
-    before = dict(NAMES)
-    for cls in [cls for cls in NAMES if not is_ours(cls)]:
+def as_in_a_new_process(monkeypatch):
+    """Registries without what other tests of this process gave them, and the modules that gave it not yet imported."""
+    registries = [NAMES, *REGISTRY.values()]
+    before = [dict(registry) for registry in registries]
+    theirs = [cls for cls in NAMES if not is_ours(cls)]
+    for cls in theirs:
+        monkeypatch.delitem(sys.modules, cls.__module__, raising=False)
         del NAMES[cls]
+    for classes in REGISTRY.values():
+        for name in [name for name, cls in classes.items() if not is_ours(cls)]:
+            del classes[name]
+    modules = set(sys.modules)
     yield
-    NAMES.clear()
-    NAMES.update(before)
+    for cls in [cls for cls in NAMES if not is_ours(cls)]:
+        if cls.__module__ not in modules:
+            sys.modules.pop(cls.__module__, None)
+    for registry, content in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(content)
 
 
 def is_ours(cls):
