@@ -14,9 +14,9 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.checks import as_environment, positive, whole_number
+from kernelrl.agents.checks import as_environment, flag, positive, whole_number
 from kernelrl.agents.evaluation import PolicyGap, check_delta, policy_gap
-from kernelrl.agents.exogenous import finer_net, net_bins, plan_rows
+from kernelrl.agents.exogenous import check_sizes, finer_net, net_bins, plan_rows
 from kernelrl.agents.reward_range import RewardRange, check_range
 from kernelrl.agents.rows import Rows, played_actions, rows_of
 from kernelrl.agents.spaces import Spaces
@@ -25,7 +25,7 @@ from kernelrl.certifying.declaration import Declaration, check_displacements
 from kernelrl.certifying.making import Plan, Problem, Transitions, check_cells, plan_cells, range_of
 from kernelrl.certifying.noise_test import check_noise
 from kernelrl.certifying.recovered import Recovered
-from kernelrl.certifying.refined import plan_refined
+from kernelrl.certifying.refined import RefinedPlan, check_refined, plan_refined
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.models.displacement import NOISY, Displacement
 from kernelrl.models.exogenous import Exogenous
@@ -78,6 +78,11 @@ class Certificate:
         """The largest distance of the bounds at `starts`."""
         lower, upper = self.at(self.starts, 0)
         return float((upper - lower).max())
+
+    @property
+    def refined(self) -> bool:
+        """Whether they are the better ones of bounds on cells and between the corners of cells (`refine=True`)."""
+        return isinstance(self.plan, RefinedPlan)
 
     @property
     def kept(self) -> npt.NDArray[np.int64]:
@@ -147,10 +152,7 @@ def certify(
     check_model(model)
     given = None if reward_range is None else check_pair(reward_range)
     rows, spaces, played = read_rows(table, model, env, horizon, actions, cell, ignore)
-    if isinstance(model, Exogenous):
-        check_possible(model, spaces, given, delta, cell, refine)
-        return made_of_noise(rows, played, model, spaces, given, delta, cell, progress)
-    return made(rows, model, spaces, given, delta, cell, progress, refine)
+    return of_rows(rows, model, spaces, given, delta, cell, progress, refine, played)
 
 
 def read_rows(
@@ -184,12 +186,12 @@ def certify_agent(
 
 def of_rows(
     rows: Rows, model: Model, spaces: Spaces, given: tuple[float, float] | None, delta: float, cell: float,
-    progress: bool | None, refine: bool = False,
+    progress: bool | None, refine: bool = False, played: Any = None,
 ) -> Certificate:  # fmt: skip
-    """The certificate from transitions that an agent has kept, or that were recorded for one with these `spaces`."""
+    """The certificate from checked transitions; `played` are actions as they were. None: an agent's, of its net."""
+    check_possible(model, spaces, given, delta, cell, refine)
     if isinstance(model, Exogenous):
-        check_possible(model, spaces, given, delta, cell, refine)
-        spaces, rows, played = finer_net(model, spaces, rows, cell)
+        spaces, rows, played = finer_net(model, spaces, rows, cell, played)
         return made_of_noise(rows, played, model, spaces, given, delta, cell, progress)
     return made(rows, model, spaces, given, delta, cell, progress, refine)
 
@@ -229,6 +231,8 @@ def check_possible(
     """Refuse, before there are data, what cannot be certified, and cells that are too small."""
     check_delta(delta)
     cell = positive("cell", cell)
+    if flag("refine", refine):
+        check_refined(model)
     if spaces.discrete:
         raise TypeError("certify: states must be those of a Box; a Discrete space has no cells")
     if given is None and (isinstance(model, Exogenous) or model.reward == NOISY):
@@ -237,8 +241,7 @@ def check_possible(
             "be these; give reward_range=(lowest, highest): to the agent, to krl.certify, or in the model's file"
         )
     if isinstance(model, Exogenous):
-        if refine:
-            raise ValueError("refine: bounds between nodes are for krl.models.Displacement only; leave refine out")
+        check_sizes(model, spaces, cell)
         return
     if spaces.net is not None:
         raise TypeError(
@@ -292,7 +295,6 @@ def made(
     progress: bool | None, refine: bool = False,
 ) -> Certificate:  # fmt: skip
     """The certificate of displacements from checked rows."""
-    check_possible(model, spaces, given, delta, cell, refine)
     if rows.terminated.any():
         raise ValueError(
             f"terminated: row {int(np.argmax(rows.terminated))} (the first is 0) ends its episode, and the declaration "

@@ -62,8 +62,13 @@ class RefinedPlan:
         return lower, np.maximum(lower, upper)
 
 
-def check_refined(model: Displacement) -> None:
+def check_refined(model: Any) -> None:
     """Raise ValueError for a declaration that bounds between nodes are not for."""
+    if not isinstance(model, Displacement):
+        raise ValueError(
+            f"refine=True is for displacements, and a model of the kind {type(model).__name__} was declared: bounds "
+            "between nodes need a state that is moved by the same displacements everywhere; leave refine out"
+        )
     if model.variation > 0.0:
         raise ValueError(
             f"refine=True is for displacements with the same law everywhere, and variation={model.variation:g} says "
