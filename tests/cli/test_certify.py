@@ -12,7 +12,12 @@ from typer.testing import CliRunner
 import exogenous_envs
 import kernelrl as krl
 from experiment_parts import call
+from kernelrl.agents.certificates import Reader
+from kernelrl.agents.reward_range import RewardRange
+from kernelrl.agents.rows import rows_of
+from kernelrl.agents.tables import read_table
 from kernelrl.cli import app
+from kernelrl.experiments.certifying import Logged, together
 from kernelrl.experiments.declared import model_files, read_model
 from kernelrl.experiments.runner import run
 from kernelrl.experiments.store import open_store
@@ -195,6 +200,20 @@ def test_exogenous_noise_of_an_experiment(calls, tmp_path):
     assert found[1]["gap"] == expected.gap
     shown = read_intervals(store.runs()[1], agent, store.experiment["model"])
     assert shown.upper[-1] - shown.lower[-1] == expected.gap
+
+
+def test_runs_with_different_nets_together(calls):
+    """Actions are pooled as they were played, and not by their numbers in each agent's net."""
+    agents, tables = [krl.KernelUCBVI(action_bins=n) for n in (5, 8)], []
+    for agent in agents:
+        tables.append(agent.fit(AMBULANCE, 30, seed=0, transitions=True).transitions)
+    parts = [
+        Logged(rows_of(Reader(agent.spaces, RewardRange.of("auto")), read_table(table)), agent.spaces, None)
+        for agent, table in zip(agents, tables, strict=True)
+    ]
+    declared = read_model(calls())
+    expected = krl.certify(pl.concat(tables), declared.model, env=AMBULANCE, cell=0.05, reward_range=(0, 1))
+    assert together(parts).certify(declared).kept.tolist() == expected.kept.tolist()
 
 
 @pytest.mark.parametrize(

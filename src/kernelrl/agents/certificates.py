@@ -18,7 +18,7 @@ from kernelrl.agents.checks import as_environment, flag, positive, whole_number
 from kernelrl.agents.evaluation import PolicyGap, check_delta, policy_gap
 from kernelrl.agents.exogenous import check_sizes, finer_net, net_bins, plan_rows
 from kernelrl.agents.reward_range import RewardRange, check_range
-from kernelrl.agents.rows import Rows, played_actions, rows_of
+from kernelrl.agents.rows import Rows, check_order, played_actions, rows_of
 from kernelrl.agents.spaces import Spaces
 from kernelrl.agents.tables import read_table
 from kernelrl.certifying.declaration import Declaration, check_displacements
@@ -58,6 +58,8 @@ class Certificate:
     plan: Plan = field(repr=False)
     starts: Floats = field(repr=False)
     """(s, d) the states in which episodes began; all states of the data, where their steps are not known."""
+    steps: npt.NDArray[np.int64] = field(repr=False)
+    """(n,) the step of each transition."""
 
     def bounds(self, state: npt.ArrayLike, step: int = 0) -> tuple[Any, Any]:
         """(lower, upper) bounds on V* at `state` and `step` (from 0); arrays (n,) for several states (n, …)."""
@@ -104,7 +106,7 @@ class Certificate:
             assert isinstance(self.model, Exogenous)
             return check_noise(self.model, samples, *given, spaces.horizon, self.reward_range)
         assert isinstance(self.model, Displacement)
-        return check_displacements(self.model, samples, *given)
+        return check_displacements(self.model, samples, *given, self.steps, spaces.horizon)
 
     def policy_gap(
         self, agent: Agent, env: gym.Env[Any, Any] | str, episodes: int = 10_000, delta: float = 0.05, seed: int = 0
@@ -162,6 +164,8 @@ def read_rows(
     spaces = spaces_of(model, env, horizon, actions, positive("cell", cell))
     columns = read_table(table, ignore)
     rows = rows_of(Reader(spaces, RewardRange.of("auto")), columns)
+    if "step" in columns.columns and columns.episode is not None:
+        check_order(columns.episode, rows.steps)
     return rows, spaces, played_actions(columns, spaces) if isinstance(model, Exogenous) else rows.actions
 
 
@@ -310,7 +314,7 @@ def made(
     starts = starts_of(rows)
     if not len(starts):
         starts = np.array([low for low, _ in model.boxes(spaces.low, spaces.high)])
-    return Certificate(model, delta, plan.cells.sides, reward_range, spaces, plan, starts)
+    return Certificate(model, delta, plan.cells.sides, reward_range, spaces, plan, starts, rows.steps)
 
 
 def made_of_noise(
@@ -323,7 +327,7 @@ def made_of_noise(
     plan = plan_rows(model, spaces, rows, played, given, delta, cell, progress)
     starts = starts_of(rows)
     starts = starts if len(starts) else spaces.low[None]
-    return Certificate(model, delta, plan.cells.sides, given, spaces, plan, starts)
+    return Certificate(model, delta, plan.cells.sides, given, spaces, plan, starts, rows.steps)
 
 
 def starts_of(rows: Rows) -> Floats:

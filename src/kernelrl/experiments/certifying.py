@@ -104,4 +104,9 @@ def together(parts: list[Logged]) -> Logged:
     """All transitions of runs, one after another: an order of time, too, since runs do not know of each other."""
     rows = Rows._make(np.concatenate(columns) for columns in zip(*(part.rows for part in parts), strict=True))
     ranges = {part.reward_range for part in parts}
-    return Logged(rows, parts[0].spaces, ranges.pop() if len(ranges) == 1 else None)
+    if len(horizons := {part.spaces.horizon for part in parts}) > 1:
+        raise ValueError(f"the runs have episodes of different numbers of steps, {sorted(horizons)}: leave --pool out")
+    played = None
+    if parts[0].spaces.net is not None:  # agents may have different nets
+        played = np.concatenate([part.spaces.net.points[part.rows.actions] for part in parts if part.spaces.net])
+    return Logged(rows, parts[0].spaces, ranges.pop() if len(ranges) == 1 else None, played)
