@@ -113,6 +113,53 @@ def test_declaration():
         assert not checked.holds and "displacements by action" in checked.reason
 
 
+def test_a_law_that_changes_with_the_step():
+    """States are the same at all steps, so that regions of states show nothing."""
+    rng, step = np.random.default_rng(4), np.tile(np.arange(4), 1000)
+    x = rng.uniform(0.3, 0.7, (4000, 1))
+    rows = {"state": x, "action": np.zeros(4000), "reward": x[:, 0], "terminated": 0, "step": step}
+    model = krl.models.Displacement(rooms=[((0.0,), (1.0,))], reward_lipschitz=1.0)
+    for late, holds in ((0.1, True), (0.08, False)):
+        rows["next_state"] = x + np.where(step == 3, late, 0.1)[:, None] + 0.01 * rng.normal(size=x.shape)
+        found = krl.certify(rows, model, horizon=4, actions=1, reward_range=(0, 1), cell=0.1).check_declaration()
+        assert found.holds == holds and ("step 3" in found.reason) != holds
+
+
+def test_rows_must_be_in_order_of_time(logged):
+    given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.1}
+    rows = {**logged, "terminated": np.zeros(20_000), "episode": np.repeat(np.arange(1000), 20)}
+    some = {name: column[:400] for name, column in rows.items()}
+    twice = {name: np.concatenate([column, column]) for name, column in some.items()}  # a second run may follow
+    beside = np.argsort(np.tile(np.arange(200), 2), kind="stable")  # two devices in turn
+    for fine in (some, twice, {name: column[beside] for name, column in some.items()}):
+        assert krl.certify(fine, **given).gap <= 20.0
+    swapped = np.arange(400)
+    swapped[[25, 26]] = 26, 25
+    wrong = {name: column[swapped] for name, column in some.items()}
+    with pytest.raises(ValueError, match=r"row 26 .* is step 5 of its episode, and row 25, before it, step 6"):
+        krl.certify(wrong, **given)
+    assert krl.certify(wrong, ignore=["episode"], **given).gap <= 20.0
+
+
+def test_noisy_rewards_that_contradict_their_slope():
+    rows = table(np.random.default_rng(5), 1000, noisy=True)
+    with pytest.raises(ValueError, match=r"reward_lipschitz: near .* mean rewards differ by more"):
+        krl.certify(rows, declared("noisy", reward_lipschitz=0.0), env=ENV, reward_range=(0, 1), cell=0.1)
+
+
+def test_a_variation_that_is_too_small():
+    """Displacements of +0.1 on the left and of -0.1 on the right, and a reward that tells where one is."""
+    rng = np.random.default_rng(6)
+    x = rng.uniform(0.2, 0.8, (40_000, 1))
+    y = x + np.where(x < 0.5, 0.1, -0.1)
+    rows = {"state": x, "action": np.zeros(len(x)), "reward": x[:, 0], "next_state": y, "terminated": 0}
+    given = {"horizon": 3, "actions": 1, "cell": 0.01}
+    line = {"rooms": [((0.0,), (1.0,))], "reward": lambda x, a: x[:, 0], "reward_lipschitz": 1.0}
+    with pytest.raises(ValueError, match=r"variation: bounds from near and from far samples .* 0.05 is too small"):
+        krl.certify(rows, krl.models.Displacement(variation=0.05, **line), **given)
+    assert krl.certify(rows, krl.models.Displacement(variation=1.0, **line), **given).gap > 0.0
+
+
 def test_of_agents():
     """From the transitions of an agent with automatic settings; others record them."""
     agent = krl.KernelUCBVI()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
+from exogenous_envs import ALPHA, ambulance
 from kernelrl.agents.stopping import DeclaredGap
 from rooms_walked import ROOMS, goal_reward
 from small_envs import Line
@@ -14,6 +15,7 @@ from small_envs import Line
 ENV = "kernelrl/TwinRooms-v0"
 MODEL = krl.models.Displacement(rooms=ROOMS, reward=goal_reward, reward_lipschitz=10.0)
 SEEN = krl.models.Displacement(rooms=ROOMS, reward_lipschitz=10.0)
+VARIED = krl.models.Displacement(rooms=ROOMS, reward=goal_reward, reward_lipschitz=10.0, variation=0.1)
 COARSE = {"model": MODEL, "cell": 0.05}
 
 
@@ -87,6 +89,35 @@ def test_a_callback_that_stops_has_its_certificate():
     assert len(history) == 10 and history.stopped and history.certificate.plan.samples.number == 200
 
 
+def test_refined():
+    history = walker().fit(ENV, 20, seed=1, until_gap=0.001, refine=True, transitions=True, **COARSE)
+    expected = krl.certify(history.transitions, MODEL, env=ENV, cell=0.05, refine=True)
+    assert history.certificate.refined and history.gap == expected.gap
+
+
+@pytest.mark.parametrize("make", [krl.KernelUCBVI, krl.RandomAgent], ids=["keeps its transitions", "does not"])
+def test_exogenous_noise(make):
+    env = gym.make("kernelrl/Ambulance-v0", arrivals="beta", alpha=ALPHA)
+    agent = make(reward_range=(0, 1))
+    history = agent.fit(env, 200, seed=1, until_gap=2.0, model=ambulance(), cell=0.05, transitions=True)
+    assert len(history) == agent.episodes in checks(200) and history.gap == history.certificate.gap <= 2.0
+    expected = krl.certify(history.transitions, ambulance(), env=env, reward_range=(0, 1), cell=0.05)
+    assert history.certificate.bounds([0.3], 2) == expected.bounds([0.3], 2)
+
+
+def test_exogenous_noise_is_refused_before_anything_is_played():
+    for changes, options, kind, said in [
+        ({}, {"refine": True}, ValueError, "refine=True is for displacements, and .* Exogenous"),
+        ({"noise_of": "action"}, {}, ValueError, "noise_of"),
+        ({"noise_cell": 0.1, "action_cell": 0.1}, {"cell": 1e-9}, ValueError, "cell=1e-09: .* are too many"),
+        ({"noise_cell": 1.0, "action_cell": 1.0}, {"cell": 1e-10}, MemoryError, "cell=1e-10: .* cell=.* fits"),
+    ]:
+        agent = krl.RandomAgent(reward_range=(0, 1))
+        with pytest.raises(kind, match=said):
+            agent.fit("kernelrl/Ambulance-v0", 10, until_gap=1.0, model=ambulance(**changes), **options)
+        assert agent.episodes == 0
+
+
 def test_ranges_of_rewards():
     """Noisy rewards need one; deterministic ones have their own, and one that is given is taken."""
     noisy = krl.models.Displacement(rooms=SEEN.rooms, reward="noisy", reward_lipschitz=10.0)
@@ -109,6 +140,9 @@ def test_ranges_of_rewards():
         ({"model": MODEL, "until_gap": 1.0, "delta": 1.5}, ValueError, "delta"),
         ({"model": MODEL, "until_gap": 1.0, "cell": -1.0}, ValueError, "cell must be"),
         ({"model": MODEL, "until_gap": 1.0, "cell": 1e-7}, MemoryError, "cell=1e-07: .* cell=.* fits"),
+        ({"refine": True, "until_gap": 1.0}, TypeError, "refine is that of the certificate of a declared model"),
+        ({"model": MODEL, "until_gap": 1.0, "refine": "yes"}, ValueError, "refine must be True or False, got 'yes'"),
+        ({"model": VARIED, "until_gap": 1.0, "refine": True}, ValueError, "refine=True is for .* variation=0.1"),
         ({"until_gap": 1.0}, ValueError, "until_gap: RandomAgent gives no certificates"),
     ],
 )

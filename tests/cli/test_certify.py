@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 
 import gymnasium as gym
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import exogenous_envs
 import kernelrl as krl
 from experiment_parts import call
+from kernelrl.agents.certificates import Reader
+from kernelrl.agents.reward_range import RewardRange
+from kernelrl.agents.rows import rows_of
+from kernelrl.agents.tables import read_table
 from kernelrl.cli import app
+from kernelrl.experiments.certifying import Logged, together
 from kernelrl.experiments.declared import model_files, read_model
 from kernelrl.experiments.runner import run
+from kernelrl.experiments.store import open_store
+from kernelrl.reporting.certified import read_intervals
 from logged_rows import logged
 
 ENV = "kernelrl/TwinRooms-v0"
@@ -124,11 +133,113 @@ def test_functions_beside_the_model(table, tmp_path):
     assert found["gap"] == expected.gap < 20.0
 
 
+def test_refined(table, tmp_path):
+    file = model(tmp_path, rooms="[[[0.0, 0.0], [0.95, 1.0]], [[1.05, 0.0], [2.0, 1.0]]]", refine="true")
+    expected = krl.certify(
+        logged(ENV, 30), read_model(file).model, env=ENV, cell=0.05, refine=True, reward_range=(0, 1)
+    )
+    by_file = as_json(table, "--env", ENV, "--model", file)["certificates"][0]
+    by_option = as_json(table, "--env", ENV, "--model", "twin-rooms", "--refine")["certificates"][0]
+    assert by_file["gap"] == by_option["gap"] == expected.gap and by_file["refined"] is True
+    coarse = as_json(table, "--env", ENV, "--model", file, "--no-refine")["certificates"][0]
+    assert coarse["refined"] is False
+    said = invoke(table, "--env", ENV, "--model", file, "--cell", 0.1)
+    assert "0.09895 × 0.1" not in said.stdout and "bounds between their corners" in " ".join(said.stdout.split())
+
+
+CALLS = """
+import numpy as np
+
+def place(x, a, z):
+    return z
+
+def of_call(x, a, y):
+    return y
+
+def waiting(x, a, z):
+    return 1 - 0.25 * np.abs(x - a)[:, 0] - 0.75 * np.abs(a - z)[:, 0]
+"""
+EXOGENOUS = {
+    "kind": '"exogenous"', "function": '"calls:place"', "recover": '"calls:of_call"', "reward": '"calls:waiting"',
+    "noise": "[0.0, 1.0]", "lipschitz": "[0.0, 0.0, 1.0]", "reward_lipschitz": "[0.25, 1.0, 0.75]", "cell": "0.05",
+}  # fmt: skip
+AMBULANCE = "kernelrl/Ambulance-v0"
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """A model of exogenous noise, with its functions in a module beside the file."""
+    (tmp_path / "calls.py").write_text(CALLS)
+    return lambda **changes: model(tmp_path, **(EXOGENOUS | changes))
+
+
+def test_exogenous_noise(calls, tmp_path):
+    """Actions of a table are those played, and no multiple of the plan's net."""
+    data = exogenous_envs.logged(gym.make(AMBULANCE, arrivals="beta", alpha=0.25), 60, 0)
+    pl.DataFrame(data).write_parquet(tmp_path / "calls.parquet")
+    file = calls()
+    found = json.loads(invoke(tmp_path / "calls.parquet", "--env", AMBULANCE, "--model", file, "--json").stdout)
+    expected = krl.certify(data, read_model(file).model, env=AMBULANCE, cell=0.05, reward_range=(0, 1))
+    assert found["certificates"][0]["gap"] == expected.gap < 4.0
+    assert found["certificates"][0]["kept"] == expected.kept.tolist()
+
+
+def test_exogenous_noise_of_an_experiment(calls, tmp_path):
+    text = EXPERIMENT.replace(ENV, AMBULANCE).replace("seeds = 2", 'seeds = 1\nmodel = "inner/model.toml"')
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "inner_calls.py").write_text(CALLS)
+    file = calls(**{key: value.replace("calls:", "inner_calls:") for key, value in EXOGENOUS.items()})
+    file.rename(tmp_path / "inner" / "model.toml")
+    (tmp_path / "calls.toml").write_text(text)
+    assert run(tmp_path / "calls.toml", tmp_path / "results", workers=1).finished
+    found = as_json(tmp_path / "results", "--model", tmp_path / "inner" / "model.toml")["certificates"]
+    assert [one["run"] for one in found] == ["random, seed 0", "automatic, seed 0"]
+    store = open_store(tmp_path / "results")
+    agent = store.runs()[1].agent()
+    expected = agent.certify(read_model(tmp_path / "inner" / "model.toml").model, cell=0.05, reward_range=(0, 1))
+    assert found[1]["gap"] == expected.gap
+    shown = read_intervals(store.runs()[1], agent, store.experiment["model"])
+    assert shown.upper[-1] - shown.lower[-1] == expected.gap
+
+
+def test_runs_with_different_nets_together(calls):
+    """Actions are pooled as they were played, and not by their numbers in each agent's net."""
+    agents, tables = [krl.KernelUCBVI(action_bins=n) for n in (5, 8)], []
+    for agent in agents:
+        tables.append(agent.fit(AMBULANCE, 30, seed=0, transitions=True).transitions)
+    parts = [
+        Logged(rows_of(Reader(agent.spaces, RewardRange.of("auto")), read_table(table)), agent.spaces, None)
+        for agent, table in zip(agents, tables, strict=True)
+    ]
+    declared = read_model(calls())
+    expected = krl.certify(pl.concat(tables), declared.model, env=AMBULANCE, cell=0.05, reward_range=(0, 1))
+    assert together(parts).certify(declared).kept.tolist() == expected.kept.tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"recover": None, "noise": None}, 'recover is missing; a model of kind "exogenous" needs recover, noise'),
+        ({"function": '"place"'}, "function: it must be a function, as a text \"module:function\"; got 'place'"),
+        ({"function": "3"}, "function: it must be a function, as a text .*; got 3"),
+        ({"recover": '"calls:no_such"'}, '"calls:no_such" cannot be imported'),
+        ({"lipschitz": "1.0"}, "lipschitz must be three numbers"),
+        ({"refine": "true"}, "refine=True is for displacements, and a model of the kind Exogenous"),
+        ({"reward_range": None}, "reward_range: .* in the model's file"),
+        ({"rooms": "[[0.0, 1.0]]"}, 'there is no key "rooms"'),
+    ],
+)
+def test_models_of_noise_that_cannot_be(changes, said, calls, tmp_path):
+    pl.DataFrame(exogenous_envs.logged(AMBULANCE, 2, 0)).write_parquet(tmp_path / "calls.parquet")
+    with pytest.raises(ValueError, match=said):
+        invoke(tmp_path / "calls.parquet", "--env", AMBULANCE, "--model", calls(**changes))
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"kind": None}, "kind is missing"),
-        ({"kind": '"teleport"'}, 'kind: there is no kind of model "teleport"; allowed: displacement'),
+        ({"kind": '"teleport"'}, 'kind: there is no kind of model "teleport"; allowed: displacement, exogenous'),
         ({"reward_lipschitz": None}, "reward_lipschitz is needed"),
         ({"lipschitz": "1.0"}, 'there is no key "lipschitz" .*allowed: .*reward_lipschitz'),
         ({"reward": '"no_such:function"'}, '"no_such:function" cannot be imported'),
@@ -137,6 +248,9 @@ def test_functions_beside_the_model(table, tmp_path):
         ({"reward_range": None, "reward": '"noisy"'}, "reward_range: .* in the model's file"),
         ({"cell": '"small"'}, "cell: .*, got 'small'"),
         ({"delta": "2.0"}, "delta: .*, got 2.0"),
+        ({"refine": '"yes"'}, "refine: .*, got 'yes'"),
+        ({"refine": "true", "variation": "0.5"}, "refine=True is for .* variation=0.5"),
+        ({"refine": "true", "reward": '"noisy"'}, 'refine=True is for .* reward="noisy"'),
         ({"rooms": "[[[0.0, 0.0], [0.5, 0.5]]]"}, "log.parquet: rooms: .* lies in none of the rooms"),
         ({"cell": "1e-7"}, "cell=1e-07: .* fits"),
     ],
@@ -164,6 +278,9 @@ def test_requests_that_cannot_be(folder, table, tmp_path):
     ]:
         with pytest.raises((ValueError, OSError), match=said):
             invoke(*arguments, "--cell", 0.1)
+    for option in ("--delta", "--cell"):  # 0 is not the same as nothing
+        with pytest.raises(ValueError, match=f"{option[2:]} must"):
+            invoke(table, "--model", "twin-rooms", "--env", ENV, option, 0)
 
 
 def test_errors_are_one_line_with_status_2(table):

@@ -200,3 +200,23 @@ def envelope(room, samples, slope, beyond, parts):
             highs.append(min([1.0] + [q.r + slope * d for q, d in zip(samples, away, strict=True)]))
         low[cell], high[cell] = min(lows), max(highs)
     return low, high
+
+
+def noisy(room, states, rewards, slope, reaches, delta):
+    """Bounds on a random reward of the state over the cells of the only room, as dictionaries of the cell."""
+    cells = list(itertools.product(*map(range, room[2])))
+    statements = 2 * len(cells) * len(reaches)
+    low, high = dict.fromkeys(cells, 0.0), dict.fromkeys(cells, 1.0)
+    for cell, reach in itertools.product(cells, reaches):
+        own, far = [], []
+        for x, r in zip(states, rewards, strict=True):
+            apart = [abs(p - q) for p, q in zip(cell, cell_of(room, x), strict=True)]
+            if max(apart) <= reach:
+                own.append(r)
+                far.append(math.hypot(*((p + 1) * s for p, s in zip(apart, side(room), strict=True))))
+        if own:
+            n, mean = len(own), sum(own) / len(own)
+            squares = sum((r - mean) ** 2 for r in own) + n * (1 / (2 * J)) ** 2
+            margin = bonus(squares, n, 1, statements, delta) + slope * sum(far) / n
+            low[cell], high[cell] = max(low[cell], mean - margin), min(high[cell], mean + margin)
+    return low, high

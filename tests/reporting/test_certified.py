@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 import kernelrl as krl
+from kernelrl.experiments.certifying import first_episodes, logged_in
+from kernelrl.experiments.declared import declared
+from kernelrl.experiments.entries import ModelEntry
 from kernelrl.reporting import learnt, report_of
-from kernelrl.reporting.certified import Intervals, read_intervals, sentence
+from kernelrl.reporting.certified import Intervals, caption, read_intervals, sentence
 from kernelrl.reporting.summary import summarize
 from report_pages import Page, numbers_in, opened
 from rooms_walked import ROOMS
@@ -96,12 +99,23 @@ def test_without_a_model_there_is_no_section(store, quick, monkeypatch):
     assert found.certified == {}
 
 
+def test_refined(store, summary):
+    run = store.runs()[0]
+    found, coarse = read_intervals(run, run.agent(), MODEL | {"refine": True}), summary.certified["automatic <1>"]
+    assert found.refined and not coarse.refined
+    assert "bounds between their corners" in caption(found) and "corners" not in caption(coarse)
+    logged = first_episodes(logged_in(run), found.episodes[-1])
+    expected = logged.certify(declared(ModelEntry.model_validate(MODEL), ""), refine=True)
+    assert expected.bounds(found.state) == (found.lower[-1], found.upper[-1])
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"rooms": [[[0.0, 0.0], [0.5, 0.5]]]}, "lies in none of the rooms"),
         ({"reward": "no_such:function"}, "model: .*no_such:function.* cannot be imported"),
         ({"cell": 1e-8}, "cell=1e-08: .* fits"),
+        ({"refine": True, "variation": 0.5}, "refine=True .* variation=0.5"),
     ],
 )
 def test_why_there_are_no_bounds(store, changes, said):

@@ -378,8 +378,8 @@ class Agent(Hooks):
         self, env: gym.Env[Any, Any] | str, episodes: int | None = None, *, steps: int | None = None,
         seed: int | None = None, driver: str = "auto",
         progress: bool | None = None, until_gap: float | None = None, model: Any = None, delta: float | None = None,
-        cell: float | None = None, monitor: Any = None, transitions: bool = False, callback: Any = None,
-        every: int = 100,
+        cell: float | None = None, refine: bool = False, monitor: Any = None, transitions: bool = False,
+        callback: Any = None, every: int = 100,
     ) -> History:  # fmt: skip
         """Play `episodes` episodes in `env`, an environment or its id, and learn; call it again to continue.
 
@@ -392,9 +392,9 @@ class Agent(Hooks):
 
         `until_gap` ends the call when `certificate` is tighter than that at the start states of the last 32 episodes
         (checked from episode 16 on, each time their number has grown by an eighth). With a declared `model` it is the
-        gap of `certify(model, delta, cell)`, by default 0.05 and 0.005, which every agent has: checked from episode 64
-        on, each time their number has grown by a quarter, and at the end, since each check takes a plan. The last
-        certificate is `history.certificate` (docs/certificates.md). `monitor`, a function
+        gap of `certify(model, delta, cell, refine=refine)`, by default 0.05, 0.005 and False, which every agent has:
+        checked from episode 64 on, each time their number has grown by a quarter, and at the end, since each check
+        takes a plan. The last certificate is `history.certificate` (docs/certificates.md). `monitor`, a function
         (states, step) → V*_h such as `krl.envs.solve(env).values`, compares values with optimal ones at every visited
         state: `history.optimism`. It needs the Python driver. `transitions` records every transition as a row of
         `history.transitions`, a polars frame that `learn_from` takes.
@@ -412,7 +412,7 @@ class Agent(Hooks):
         self._check_alone("fit")
         leave_unused(self, "fit")
         self.check_episodes(budget.episodes or 0)  # those of a number of steps are checked as they come
-        until = gap_of(self, until_gap, model, delta, cell)
+        until = gap_of(self, until_gap, model, delta, cell, refine)
         transitions = flag("transitions", transitions)
         world = as_environment(env)
         return fit(self, world, budget, seed, driver, progress, until, monitor, transitions, callbacks)

@@ -14,18 +14,18 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.checks import as_environment, positive, whole_number
+from kernelrl.agents.checks import as_environment, flag, positive, whole_number
 from kernelrl.agents.evaluation import PolicyGap, check_delta, policy_gap
-from kernelrl.agents.exogenous import finer_net, net_bins, plan_rows
+from kernelrl.agents.exogenous import check_sizes, finer_net, net_bins, plan_rows
 from kernelrl.agents.reward_range import RewardRange, check_range
-from kernelrl.agents.rows import Rows, played_actions, rows_of
+from kernelrl.agents.rows import Rows, check_order, played_actions, rows_of
 from kernelrl.agents.spaces import Spaces
 from kernelrl.agents.tables import read_table
 from kernelrl.certifying.declaration import Declaration, check_displacements
 from kernelrl.certifying.making import Plan, Problem, Transitions, check_cells, plan_cells, range_of
 from kernelrl.certifying.noise_test import check_noise
 from kernelrl.certifying.recovered import Recovered
-from kernelrl.certifying.refined import plan_refined
+from kernelrl.certifying.refined import RefinedPlan, check_refined, plan_refined
 from kernelrl.envs.wrapping import time_limit
 from kernelrl.models.displacement import NOISY, Displacement
 from kernelrl.models.exogenous import Exogenous
@@ -58,6 +58,8 @@ class Certificate:
     plan: Plan = field(repr=False)
     starts: Floats = field(repr=False)
     """(s, d) the states in which episodes began; all states of the data, where their steps are not known."""
+    steps: npt.NDArray[np.int64] = field(repr=False)
+    """(n,) the step of each transition."""
 
     def bounds(self, state: npt.ArrayLike, step: int = 0) -> tuple[Any, Any]:
         """(lower, upper) bounds on V* at `state` and `step` (from 0); arrays (n,) for several states (n, …)."""
@@ -80,6 +82,11 @@ class Certificate:
         return float((upper - lower).max())
 
     @property
+    def refined(self) -> bool:
+        """Whether they are the better ones of bounds on cells and between the corners of cells (`refine=True`)."""
+        return isinstance(self.plan, RefinedPlan)
+
+    @property
     def kept(self) -> npt.NDArray[np.int64]:
         """(A,) how many samples of each action, or of those near each of the net, count; those near walls do not."""
         samples = self.plan.samples
@@ -99,7 +106,7 @@ class Certificate:
             assert isinstance(self.model, Exogenous)
             return check_noise(self.model, samples, *given, spaces.horizon, self.reward_range)
         assert isinstance(self.model, Displacement)
-        return check_displacements(self.model, samples, *given)
+        return check_displacements(self.model, samples, *given, self.steps, spaces.horizon)
 
     def policy_gap(
         self, agent: Agent, env: gym.Env[Any, Any] | str, episodes: int = 10_000, delta: float = 0.05, seed: int = 0
@@ -147,10 +154,7 @@ def certify(
     check_model(model)
     given = None if reward_range is None else check_pair(reward_range)
     rows, spaces, played = read_rows(table, model, env, horizon, actions, cell, ignore)
-    if isinstance(model, Exogenous):
-        check_possible(model, spaces, given, delta, cell, refine)
-        return made_of_noise(rows, played, model, spaces, given, delta, cell, progress)
-    return made(rows, model, spaces, given, delta, cell, progress, refine)
+    return of_rows(rows, model, spaces, given, delta, cell, progress, refine, played)
 
 
 def read_rows(
@@ -160,6 +164,8 @@ def read_rows(
     spaces = spaces_of(model, env, horizon, actions, positive("cell", cell))
     columns = read_table(table, ignore)
     rows = rows_of(Reader(spaces, RewardRange.of("auto")), columns)
+    if "step" in columns.columns and columns.episode is not None:
+        check_order(columns.episode, rows.steps)
     return rows, spaces, played_actions(columns, spaces) if isinstance(model, Exogenous) else rows.actions
 
 
@@ -184,12 +190,12 @@ def certify_agent(
 
 def of_rows(
     rows: Rows, model: Model, spaces: Spaces, given: tuple[float, float] | None, delta: float, cell: float,
-    progress: bool | None, refine: bool = False,
+    progress: bool | None, refine: bool = False, played: Any = None,
 ) -> Certificate:  # fmt: skip
-    """The certificate from transitions that an agent has kept, or that were recorded for one with these `spaces`."""
+    """The certificate from checked transitions; `played` are actions as they were. None: an agent's, of its net."""
+    check_possible(model, spaces, given, delta, cell, refine)
     if isinstance(model, Exogenous):
-        check_possible(model, spaces, given, delta, cell, refine)
-        spaces, rows, played = finer_net(model, spaces, rows, cell)
+        spaces, rows, played = finer_net(model, spaces, rows, cell, played)
         return made_of_noise(rows, played, model, spaces, given, delta, cell, progress)
     return made(rows, model, spaces, given, delta, cell, progress, refine)
 
@@ -229,6 +235,8 @@ def check_possible(
     """Refuse, before there are data, what cannot be certified, and cells that are too small."""
     check_delta(delta)
     cell = positive("cell", cell)
+    if flag("refine", refine):
+        check_refined(model)
     if spaces.discrete:
         raise TypeError("certify: states must be those of a Box; a Discrete space has no cells")
     if given is None and (isinstance(model, Exogenous) or model.reward == NOISY):
@@ -237,8 +245,7 @@ def check_possible(
             "be these; give reward_range=(lowest, highest): to the agent, to krl.certify, or in the model's file"
         )
     if isinstance(model, Exogenous):
-        if refine:
-            raise ValueError("refine: bounds between nodes are for krl.models.Displacement only; leave refine out")
+        check_sizes(model, spaces, cell)
         return
     if spaces.net is not None:
         raise TypeError(
@@ -292,7 +299,6 @@ def made(
     progress: bool | None, refine: bool = False,
 ) -> Certificate:  # fmt: skip
     """The certificate of displacements from checked rows."""
-    check_possible(model, spaces, given, delta, cell, refine)
     if rows.terminated.any():
         raise ValueError(
             f"terminated: row {int(np.argmax(rows.terminated))} (the first is 0) ends its episode, and the declaration "
@@ -308,7 +314,7 @@ def made(
     starts = starts_of(rows)
     if not len(starts):
         starts = np.array([low for low, _ in model.boxes(spaces.low, spaces.high)])
-    return Certificate(model, delta, plan.cells.sides, reward_range, spaces, plan, starts)
+    return Certificate(model, delta, plan.cells.sides, reward_range, spaces, plan, starts, rows.steps)
 
 
 def made_of_noise(
@@ -321,7 +327,7 @@ def made_of_noise(
     plan = plan_rows(model, spaces, rows, played, given, delta, cell, progress)
     starts = starts_of(rows)
     starts = starts if len(starts) else spaces.low[None]
-    return Certificate(model, delta, plan.cells.sides, given, spaces, plan, starts)
+    return Certificate(model, delta, plan.cells.sides, given, spaces, plan, starts, rows.steps)
 
 
 def starts_of(rows: Rows) -> Floats:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from kernelrl.agents.action_net import LIMIT, ActionNet
 from kernelrl.agents.rows import Rows
 from kernelrl.agents.spaces import Spaces
-from kernelrl.certifying.exogenous_making import ExogenousPlan, Moves, Net, plan_exogenous
+from kernelrl.certifying.exogenous_making import ExogenousPlan, Moves, Net, check_cells, plan_exogenous
 from kernelrl.models.exogenous import ALL, Exogenous
 
-__all__ = ["finer_net", "net_bins", "plan_rows"]
+__all__ = ["check_sizes", "finer_net", "net_bins", "plan_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,12 +43,24 @@ def net_bins(model: Exogenous, space: gym.Space[Any], cell: float) -> tuple[int,
     return bins
 
 
-def finer_net(model: Exogenous, spaces: Spaces, rows: Rows, cell: float) -> tuple[Spaces, Rows, Any]:
-    """An agent's spaces and rows with the net of the plan in place of its own, and the actions as it played them."""
+def check_sizes(model: Exogenous, spaces: Spaces, cell: float) -> None:
+    """Refuse state spaces without cells, and cells that are too small, before there are data."""
+    actions = spaces.actions if spaces.net is None else math.prod(net_bins(model, spaces.net.space, cell) or ())
+    check_cells(model, spaces.low, spaces.high, actions, spaces.horizon, cell)
+
+
+def finer_net(
+    model: Exogenous, spaces: Spaces, rows: Rows, cell: float, played: Any = None
+) -> tuple[Spaces, Rows, Any]:
+    """Spaces and rows with the net of the plan in place of theirs, and the actions as they were played.
+
+    These are `played`, or else those of the net of `spaces`, which is that of an agent.
+    """
     if spaces.net is None:
         return spaces, rows, rows.actions + spaces.first_action
     space = spaces.net.space
-    net, played = ActionNet.of(space, net_bins(model, space, cell), spaces.horizon), spaces.net.points[rows.actions]
+    net = ActionNet.of(space, net_bins(model, space, cell), spaces.horizon)
+    played = spaces.net.points[rows.actions] if played is None else played
     return (
         replace(spaces, actions=net.size, net=net), rows._replace(actions=net.numbers(played)), played,
     )  # fmt: skip

@@ -24,7 +24,7 @@ from kernelrl.agents.spaces import Spaces
 from kernelrl.agents.tables import Table, bad_value, listed
 from kernelrl.episodes.checks import LARGEST
 
-__all__ = ["Rows", "played_actions", "rows_of"]
+__all__ = ["Rows", "check_order", "played_actions", "rows_of"]
 
 Floats = npt.NDArray[np.float64]
 WORDS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}  # texts that are flags
@@ -235,3 +235,26 @@ def check_steps(steps: Group | None, spaces: Spaces, needed: bool, n: int) -> np
     remedy = "" if needed else '; this agent pools its data over steps, so ignore=["step"] takes rows of any step'
     steps.check((h == np.floor(h)) & (h >= 0) & (h < H), lambda j: f"it must be one of 0 … {H - 1}{remedy}")
     return h[:, 0].astype(np.int64)
+
+
+def check_order(episode: Any, steps: npt.NDArray[np.int64]) -> None:
+    """Raise ValueError where a later step of an episode comes before an earlier one: rows are in no order of time.
+
+    A number of an episode may occur again, from step 0 on, since several runs may follow each other.
+    """
+    try:
+        number = np.unique(np.asarray(episode), return_inverse=True)[1].reshape(-1)
+    except (TypeError, ValueError):  # not numbers, nor texts: the column is not needed
+        return
+    order = np.argsort(number, kind="stable")
+    if len(order) != len(steps):
+        return
+    same, h = number[order][1:] == number[order][:-1], steps[order]
+    back = same & (h[1:] <= h[:-1]) & (h[1:] > 0)
+    if back.any():
+        at = int(np.argmax(np.where(back, -order[1:], -len(order))))
+        raise ValueError(
+            f"table: row {order[at + 1]} (the first is 0) is step {h[at + 1]} of its episode, and row {order[at]}, "
+            f"before it, step {h[at]}. Rows must be in order of time: which of them count depends on what was seen "
+            'before. Sort them by episode and step; if they are in order, give ignore=["episode"]'
+        )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.checks import positive
+from kernelrl.agents.checks import flag, positive
 from kernelrl.agents.transitions import Tape
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class DeclaredGap(OwnGap):
 
     first, part = 64, 4
 
-    def __init__(self, most: float, model: Any, delta: float | None, cell: float | None) -> None:
+    def __init__(self, most: float, model: Any, delta: float | None, cell: float | None, refine: bool = False) -> None:
         super().__init__(most)
-        self._model = model
+        self._model, self._refine = model, refine
         self._delta, self._cell = DELTA if delta is None else delta, CELL if cell is None else cell
         self._seen = 0  # episodes of the call at the last look
         self._tape: Tape | None = None
@@ -83,7 +83,7 @@ class DeclaredGap(OwnGap):
         own = agent.reward_range
         self._reward_range = None if isinstance(own, str) else own
         check_no_mask(agent)
-        check_possible(self._model, agent.spaces, self._reward_range, self._delta, self._cell)
+        check_possible(self._model, agent.spaces, self._reward_range, self._delta, self._cell, self._refine)
         self._tape = Tape(agent.spaces) if agent.kept_transitions() is None else None
         return self._tape
 
@@ -94,8 +94,9 @@ class DeclaredGap(OwnGap):
         rows = agent.kept_transitions() if self._tape is None else self._tape.rows(lengths)
         assert rows is not None
         self.certificate = of_rows(
-            rows, self._model, agent.spaces, self._reward_range, self._delta, self._cell, progress=False
-        )
+            rows, self._model, agent.spaces, self._reward_range, self._delta, self._cell, progress=False,
+            refine=self._refine,
+        )  # fmt: skip
         self.gap, self._seen = self.certificate.gap, len(lengths)
 
     def look_at_end(self, agent: Agent, lengths: Whole) -> None:
@@ -104,10 +105,11 @@ class DeclaredGap(OwnGap):
             self.look(agent, lengths)
 
 
-def gap_of(agent: Agent, until_gap: Any, model: Any, delta: Any, cell: Any) -> OwnGap | None:
+def gap_of(agent: Agent, until_gap: Any, model: Any, delta: Any, cell: Any, refine: Any = False) -> OwnGap | None:
     """What the arguments of `fit` ask for, or an error that names the one that is wrong."""
+    refine = flag("refine", refine)
     if model is None:
-        for name, given in (("delta", delta), ("cell", cell)):
+        for name, given in (("delta", delta), ("cell", cell), ("refine", refine or None)):
             if given is not None:
                 raise TypeError(f"{name} is that of the certificate of a declared model; give model=…, or leave it out")
         if until_gap is None:
@@ -122,4 +124,4 @@ def gap_of(agent: Agent, until_gap: Any, model: Any, delta: Any, cell: Any) -> O
     from kernelrl.agents.certificates import check_model
 
     check_model(model)
-    return DeclaredGap(positive("until_gap", until_gap), model, delta, cell)
+    return DeclaredGap(positive("until_gap", until_gap), model, delta, cell, refine)

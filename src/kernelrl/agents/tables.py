@@ -42,6 +42,7 @@ class Table(NamedTuple):
     columns: Columns  # each (n,) or (n, …)
     names: list[str]  # of all columns
     ignored: list[str]  # those that the user does not want
+    episode: Any = None  # the column of that name as it was given, if there is one that is not ignored
 
     def unknown(self) -> list[str]:
         """The columns that are neither used nor known nor ignored."""
@@ -58,7 +59,7 @@ def read_table(table: Any, ignore: Iterable[str] = ()) -> Table:
             raise ValueError(f'ignore: there is no column "{name}"; the table has {listed(names)}')
     used = [name for name in names if USED.fullmatch(name) and name not in ignored]
     columns = same_length({name: column_of(name, raw[name]) for name in used})
-    return Table(columns, names, ignored)
+    return Table(columns, names, ignored, raw["episode"] if "episode" in raw and "episode" not in ignored else None)
 
 
 def names_of(ignore: Any) -> list[str]:

@@ -1,14 +1,14 @@
 """A test of the declaration: whether displacements of an action differ between regions more than chance allows.
 
 Fix an action, an axis and a bounded function φ of the displacement. If the declaration is true, φ(D_s) has the same
-mean μ given the past at every sample s that counts, wherever x_s is: so for each region, a fixed set of states, the
-mean of φ over its samples is within the empirical Bernstein bonus of μ, for any way of choosing states and actions
-(docs/theory.md). The declaration is contradicted if no μ lies in the intervals of all regions: the lowest upper end is
-below the highest lower end. All intervals hold together with probability 99 %, so that a true declaration is
-contradicted with probability at most 1 %. It is no proof of the declaration: where there are few samples, intervals are
-wide.
+mean μ given the past at every sample s that counts, wherever x_s is and at every step. So for each region, a fixed set
+of states or a step, the mean of φ over its samples is within the empirical Bernstein bonus of μ, for any way of
+choosing states and actions (docs/theory.md). The declaration is contradicted if no μ lies in the intervals of all
+regions: the lowest upper end is below the highest lower end. All intervals hold together with probability 99 %, so that
+a true declaration is contradicted with probability at most 1 %. It is no proof of the declaration: where there are few
+samples, intervals are wide.
 
-    regions   each room, divided into 1, 2^d, 4^d and 8^d boxes
+    regions   each room, divided into 1, 2^d, 4^d and 8^d boxes; and the samples of each step
     φ         ½ + (D_j - m)/s and ½ + |D_j - m|/s, cut off to [0, 1]; m is the middle and s/4 the width of the hull of
               the first `WARM` known displacements of the action, which are then left out
 
@@ -63,10 +63,14 @@ class Found:
     reason: str
 
 
-def check_displacements(model: Displacement, samples: Samples, low: Floats, high: Floats, A: int) -> Declaration:
-    """The test, for samples of A actions in a state space from `low` to `high`."""
+def check_displacements(
+    model: Displacement, samples: Samples, low: Floats, high: Floats, A: int, steps: Whole, horizon: int
+) -> Declaration:
+    """The test, for samples of A actions in a state space from `low` to `high`; `steps` (n,) are those of samples."""
     boxes, d = model.boxes(low, high), samples.states.shape[1]
     names, labels = regions_of(boxes, samples)
+    labels = np.concatenate([labels, len(names) + steps[None]])
+    names += [f"step {h}" for h in range(horizon)]
     bonus = Bonus.of(2.0 * len(names) * A * d * len(FUNCTIONS), LEVEL)
     widest = np.max([b for _, b in boxes], axis=0) - np.min([a for a, _ in boxes], axis=0)
     allowed = model.variation * float(np.linalg.norm(widest))

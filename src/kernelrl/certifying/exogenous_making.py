@@ -12,11 +12,14 @@ from kernelrl.certifying.absorbing import absorbing_cells, check_endings
 from kernelrl.certifying.bernstein import Bonus
 from kernelrl.certifying.cells import Cells, Room, divide, rounding
 from kernelrl.certifying.exogenous import Counts, Known, Margins, backward
+from kernelrl.certifying.images import Ranges
+from kernelrl.certifying.making import SHARE
 from kernelrl.certifying.recovered import Recovered, declared_rewards, recovered
 from kernelrl.console import Progress
+from kernelrl.geometry.buckets import available_memory
 from kernelrl.models.exogenous import ALL, Exogenous
 
-__all__ = ["ExogenousPlan", "Moves", "Net", "plan_exogenous"]
+__all__ = ["ExogenousPlan", "Moves", "Net", "check_cells", "plan_exogenous"]
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -64,10 +67,10 @@ def plan_exogenous(
 ) -> ExogenousPlan:  # fmt: skip
     """Bounds on cells of at most the side `cell`, in a state space from `low` to `high`; `scale` is for tests."""
     box = model.box(low, high)
+    check_cells(model, low, high, len(net.points), horizon, cell)
     cells = divide((box,), cell, rounding((box,), rows.states, rows.next_states))
     room, epsilon = cells.rooms[0], float(cells.slack.max())
-    bins = divide((model.noise_box,), model.noise_cell or cell, np.zeros(len(model.noise[0]))).rooms[0]
-    check_size(room.number, len(net.points), bins.number, horizon, cell)
+    bins = bins_of(model, cell)
     check_endings(model.absorbing, rows.next_states, rows.terminated, cells.slack)
     largest = max(float(np.abs(one).max(initial=0.0)) for one in (*box, *model.noise_box, net.points))
     noise_error = model.recover_error + 16.0 * largest * (epsilon / max(float(np.abs(box).max()), 1e-300))
@@ -116,14 +119,31 @@ def counts_of(model: Exogenous, samples: Recovered, bins: Room, actions: int) ->
     return found
 
 
-def check_size(cells: int, actions: int, bins: int, horizon: int, cell: float) -> None:
-    """Refuse what would take hours."""
-    total = float(cells) * actions * bins * horizon
+def bins_of(model: Exogenous, cell: float) -> Room:
+    """The bins of noise."""
+    return divide((model.noise_box,), model.noise_cell or cell, np.zeros(len(model.noise[0]))).rooms[0]
+
+
+def check_cells(model: Exogenous, low: Floats, high: Floats, actions: int, horizon: int, cell: float) -> None:
+    """Refuse state spaces that cannot be divided, what would take hours, and what does not fit into memory."""
+    room, bins = divide((model.box(low, high),), cell, np.zeros(low.size)).rooms[0], bins_of(model, cell)
+    total = float(room.number) * actions * bins.number * horizon
     if total > MOST:
         raise ValueError(
-            f"cell={cell:g}: {cells:,} cells, {actions:,} actions, {bins:,} bins of noise and {horizon} steps are too "
-            f"many, {total:.1g} in all; give a larger cell, or a larger noise_cell or action_cell of the model, such "
-            f"that their product is below {MOST:.0g}"
+            f"cell={cell:g}: {room.number:,} cells, {actions:,} actions, {bins.number:,} bins of noise and {horizon} "
+            f"steps are too many, {total:.1g} in all; give a larger cell, or a larger noise_cell or action_cell of the "
+            f"model, such that their product is below {MOST:.0g}"
+        )
+    slopes, widths = model.lipschitz, (float(room.side.max()), model.action_cell or cell, float(bins.side.max()))
+    reach = Ranges(room, 0.5 * sum(slope * width for slope, width in zip(slopes, widths, strict=True)))
+    tables = float(np.prod([2.0 * (n + q) for n, q in zip(room.counts, reach.shorter, strict=True)]))
+    needed = 8.0 * (room.number * (2.0 * horizon + 10.0) + 8.0 * tables)  # bounds of all steps, and 4 tables at a time
+    if needed > SHARE * available_memory():
+        most = SHARE * available_memory()
+        fits = float(f"{cell * 1.02 * (needed / most) ** (1.0 / low.size):.2g}")
+        raise MemoryError(
+            f"cell={cell:g}: {room.number:,} cells and {horizon} steps take about {needed / 1e9:.1f} GB, and "
+            f"{most / 1e9:.1f} GB may be taken; cell={fits:g} fits"
         )
 
 

@@ -32,6 +32,7 @@ Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 SHARE = 0.8  # of the available memory may be taken
 WORTH_SAYING = 2**28  # bytes
+CROSSED = 1e-9  # bounds may cross by this: rounding
 
 
 class Problem(NamedTuple):
@@ -130,6 +131,11 @@ def plan_cells(
     slope = model.slope / width if model.variation == 0.0 else None
     with Progress(progress, "Certificate, steps", problem.horizon) as bar:
         values = backward(pieces, rewards, problem.horizon, bonus, slope=slope, scale=scale, tick=bar.update)
+    if any((low > high + CROSSED).any() for low, high in zip(values.lower, values.upper, strict=True)):
+        raise ValueError(  # with variation=0 they are from the same samples, and cannot
+            f"variation: bounds from near and from far samples contradict each other, so that {model.variation:g} is "
+            "too small, or an event of probability delta has happened; give a larger one"
+        )
     return CellPlan(cells, samples, values)
 
 

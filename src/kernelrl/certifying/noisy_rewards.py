@@ -66,6 +66,12 @@ def over_blocks(
         margin = bonus(spread, 1.0, 1.0) / count + slope * distance / count + 1e-9
         np.minimum(high, np.where(some, total / count + margin, 1.0), out=high)
         np.maximum(low, np.where(some, total / count - margin, 0.0), out=low)
+    if (low > high).any():
+        at = room.centres()[np.unravel_index(int(np.argmax(low - high)), low.shape)]
+        raise ValueError(
+            f"reward_lipschitz: near {at} mean rewards differ by more than it allows, so that it is too small, or an "
+            "event of probability delta has happened; give a larger one"
+        )
     return low, high
 
 

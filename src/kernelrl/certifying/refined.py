@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kernelrl.certifying.bernstein import Bonus
 from kernelrl.certifying.cells import Cells
-from kernelrl.certifying.making import CellPlan, Problem, Transitions, plan_cells
+from kernelrl.certifying.making import CROSSED, CellPlan, Problem, Transitions, plan_cells
 from kernelrl.certifying.node_rewards import cone_nodes, function_nodes
 from kernelrl.certifying.nodes import NodeBounds, moves_of, plan_nodes, statements
 from kernelrl.certifying.rewards import of_action
@@ -26,7 +26,6 @@ from kernelrl.models.displacement import NOISY, STATE, Displacement
 __all__ = ["RefinedPlan", "check_refined", "nodes_of", "plan_refined"]
 
 Floats = npt.NDArray[np.float64]
-CROSSED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +61,13 @@ class RefinedPlan:
         return lower, np.maximum(lower, upper)
 
 
-def check_refined(model: Displacement) -> None:
+def check_refined(model: Any) -> None:
     """Raise ValueError for a declaration that bounds between nodes are not for."""
+    if not isinstance(model, Displacement):
+        raise ValueError(
+            f"refine=True is for displacements, and a model of the kind {type(model).__name__} was declared: bounds "
+            "between nodes need a state that is moved by the same displacements everywhere; leave refine out"
+        )
     if model.variation > 0.0:
         raise ValueError(
             f"refine=True is for displacements with the same law everywhere, and variation={model.variation:g} says "

@@ -35,6 +35,10 @@ def certify(
     model: Annotated[str, typer.Option(help="What is declared: a TOML file, or a name such as twin-rooms.")],
     delta: Annotated[float | None, typer.Option(help="Bounds hold with probability 1-delta; default 0.05.")] = None,
     cell: Annotated[float | None, typer.Option(help="The side of cells; default 0.005.")] = None,
+    refine: Annotated[
+        bool | None,
+        typer.Option("--refine/--no-refine", help="Tighter bounds, for about twice the time; default: the model's."),
+    ] = None,
     state: Annotated[
         list[str] | None, typer.Option(help="A state, as 0.1,0.2; repeatable. Default: the start states.")
     ] = None,
@@ -54,6 +58,7 @@ def certify(
 ) -> None:
     """Bound the optimal values, from transitions and a declaration of how the system moves (docs/certificates.md)."""
     from kernelrl.console import Status
+    from kernelrl.experiments.certifying import CELL, first
     from kernelrl.experiments.declared import read_model
 
     find_modules_here()
@@ -62,12 +67,12 @@ def certify(
     found: list[Found] = []
     with Status() as status:
         status.say("Reading transitions")
-        sources = options.read(source, declared.model)
+        sources = options.read(source, declared.model, first(cell, declared.cell, CELL))
         for name, logged in sources.parts:
             status.say(f"Certifying {name}")
             began = time.perf_counter()
             try:
-                made = logged.certify(declared, delta=delta, cell=cell, progress=False)
+                made = logged.certify(declared, delta=delta, cell=cell, refine=refine, progress=False)
             except (TypeError, ValueError, MemoryError) as error:
                 raise ValueError(f"{name}: {error}") from error
             found.append(Found(name, logged, made, made.check_declaration(), time.perf_counter() - began))
@@ -111,7 +116,7 @@ class Options:
             if getattr(self, name):
                 raise ValueError(f"--{name}: it does not apply to {source}; leave it out")
 
-    def read(self, source: str, model: Any) -> Sources:
+    def read(self, source: str, model: Any, cell: float) -> Sources:
         """The transitions of a folder, a saved agent or a table."""
         from kernelrl.agents.archive import is_agent
 
@@ -125,7 +130,7 @@ class Options:
             self.refuse(("horizon", "actions", "ignore"), "a saved agent, which has its own")
             return Sources([(path.name, self.of_agent(path))], environment, [])
         self.refuse(("trust",), "a table")
-        return Sources([(path.name, self.of_table(source, model))], environment, [])
+        return Sources([(path.name, self.of_table(source, model, cell))], environment, [])
 
     def of_folder(self, path: Path) -> Sources:
         """The runs of an experiment."""
@@ -164,10 +169,10 @@ class Options:
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from error
 
-    def of_table(self, source: str, model: Any) -> Logged:
+    def of_table(self, source: str, model: Any, cell: float) -> Logged:
         """The rows of a table."""
         from kernelrl.agents.certificates import read_rows
-        from kernelrl.experiments.certifying import CELL, Logged
+        from kernelrl.experiments.certifying import Logged
 
         if self.env is None and None in (self.horizon, self.actions, getattr(model, "rooms", None)):
             raise ValueError(
@@ -175,10 +180,12 @@ class Options:
                 "model with rooms"
             )
         try:
-            rows, spaces, _ = read_rows(source, model, self.env, self.horizon, self.actions, CELL, self.ignore or ())
+            rows, spaces, played = read_rows(
+                source, model, self.env, self.horizon, self.actions, cell, self.ignore or ()
+            )
         except TypeError as error:
             raise ValueError(str(error)) from error
-        return Logged(rows, spaces, None)
+        return Logged(rows, spaces, None, played)
 
 
 def problem_of(env: str) -> Problem:
@@ -210,7 +217,7 @@ class Found:
             "run": self.name, "episodes": self.logged.episodes, "transitions": len(self.logged.rows.actions),
             "states": list(self.states(given, step, known)), "start_states": len(made.starts), "gap": made.gap,
             "possible": [low * (H - step), high * (H - step)], "delta": made.delta,
-            "cells": [list(sides) for sides in made.cells], "kept": made.kept.tolist(),
+            "cells": [list(sides) for sides in made.cells], "refined": made.refined, "kept": made.kept.tolist(),
             "censored": made.censored.tolist(),
             "declaration": {"contradicted": not self.declaration.holds, "reason": self.declaration.reason},
             "seconds": self.seconds,
@@ -243,9 +250,10 @@ def show(source: str, entries: list[dict[str, Any]], without: list[tuple[str, st
 
     console, first = Console(highlight=False), entries[0]
     low, high = first["possible"]
+    finer = ", and bounds between their corners" if first["refined"] else ""
     console.print(
         f"Bounds on the optimal values. They hold with probability {100 * (1 - first['delta']):g} % if the declaration "
-        f"is true; all values lie from {low:g} to {high:g}. Cells: {sides_of(first)}."
+        f"is true; all values lie from {low:g} to {high:g}. Cells: {sides_of(first)}{finer}."
     )
     known = any(one["optimal"] is not None for entry in entries for one in entry["states"])
     table = Table("from", "state", *(Column(name) for name in ("lower", "upper", "gap", *(["V*"] if known else []))))
@@ -287,8 +295,8 @@ def sides_of(entry: dict[str, Any]) -> str:
 def remarks(entries: list[dict[str, Any]], without: list[tuple[str, str]]) -> Iterator[str]:
     """What else a reader must know."""
     yield (
-        "Kept: samples that count, since they began far enough from walls; fewest: of one action; censored: those that "
-        "ended at a wall all the same."
+        "Kept: samples that count, of states from which the next one says how it moved; fewest: of one action; "
+        "censored: those that say nothing all the same, such as moves that ended at a wall."
     )
     if any(entry["start_states"] > MOST_STARTS for entry in entries):
         yield "There are many start states; shown is the one with the widest bounds."

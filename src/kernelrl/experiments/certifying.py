@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kernelrl.experiments.declared import Declared
     from kernelrl.experiments.store import Run
 
-__all__ = ["CELL", "DELTA", "Logged", "first_episodes", "logged_by", "logged_in", "together"]
+__all__ = ["CELL", "DELTA", "Logged", "first", "first_episodes", "logged_by", "logged_in", "together"]
 
 
 class Logged(NamedTuple):
@@ -34,6 +34,8 @@ class Logged(NamedTuple):
     spaces: Spaces
     reward_range: tuple[float, float] | None
     """That of the agent, if it was given."""
+    played: Any = None
+    """Actions as they were (n, k), where a net of continuous ones would move them; None: those of `spaces`."""
 
     @property
     def episodes(self) -> int:
@@ -41,13 +43,19 @@ class Logged(NamedTuple):
         return int((self.rows.steps == 0).sum())
 
     def certify(
-        self, declared: Declared, *, delta: float | None = None, cell: float | None = None, usual: float = CELL,
-        progress: bool | None = None,
+        self, declared: Declared, *, delta: float | None = None, cell: float | None = None,
+        refine: bool | None = None, usual: float = CELL, progress: bool | None = None,
     ) -> Certificate:  # fmt: skip
-        """Bounds on V*. `delta` and `cell` are those given here, else the declaration's, else 0.05 and `usual`."""
-        delta, cell = delta or declared.delta or DELTA, cell or declared.cell or usual
+        """Bounds on V*. What is not given here is the declaration's, else 0.05, a `cell` of `usual` and no `refine`."""
+        delta, cell = first(delta, declared.delta, DELTA), first(cell, declared.cell, usual)
         given = declared.reward_range or self.reward_range
-        return of_rows(self.rows, declared.model, self.spaces, given, delta, cell, progress)
+        refine = declared.refine if refine is None else refine
+        return of_rows(self.rows, declared.model, self.spaces, given, delta, cell, progress, refine, self.played)
+
+
+def first(*numbers: float | None) -> float:
+    """The first that is given."""
+    return next(number for number in numbers if number is not None)
 
 
 def logged_by(agent: Agent) -> Logged:
@@ -88,11 +96,17 @@ def first_episodes(logged: Logged, episodes: int) -> Logged:
     """The transitions of the first episodes, or all if there are fewer."""
     begins = np.flatnonzero(logged.rows.steps == 0)
     n = int(begins[episodes]) if episodes < len(begins) else len(logged.rows.steps)
-    return logged._replace(rows=Rows._make(part[:n] for part in logged.rows))
+    played = None if logged.played is None else logged.played[:n]
+    return logged._replace(rows=Rows._make(part[:n] for part in logged.rows), played=played)
 
 
 def together(parts: list[Logged]) -> Logged:
-    """All transitions, one run after another, which is an order of time, too: the runs do not know of each other."""
+    """All transitions of runs, one after another: an order of time, too, since runs do not know of each other."""
     rows = Rows._make(np.concatenate(columns) for columns in zip(*(part.rows for part in parts), strict=True))
     ranges = {part.reward_range for part in parts}
-    return Logged(rows, parts[0].spaces, ranges.pop() if len(ranges) == 1 else None)
+    if len(horizons := {part.spaces.horizon for part in parts}) > 1:
+        raise ValueError(f"the runs have episodes of different numbers of steps, {sorted(horizons)}: leave --pool out")
+    played = None
+    if parts[0].spaces.net is not None:  # agents may have different nets
+        played = np.concatenate([part.spaces.net.points[part.rows.actions] for part in parts if part.spaces.net])
+    return Logged(rows, parts[0].spaces, ranges.pop() if len(ranges) == 1 else None, played)

@@ -278,10 +278,10 @@ def read_toml(
 
 def model_from(name: str, path: Path) -> dict[str, Any]:
     """The table of the model of that name, or in that file beside the experiment's."""
-    from kernelrl.experiments.declared import model_files
+    from kernelrl.experiments.declared import read_table
 
     beside = path.parent / name
-    return read_toml(beside if beside.is_file() else name, model_files(), "model")[1]
+    return read_table(beside if beside.is_file() else name)[1]
 
 
 def problems_from(content: dict[str, Any], path: Path) -> list[dict[str, Any]]:

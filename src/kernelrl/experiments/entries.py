@@ -120,6 +120,7 @@ class ModelEntry(Entry):
     reward_range: list[float] | None = Field(default=None, min_length=2, max_length=2)
     delta: float | None = Field(default=None, strict=True, gt=0.0, lt=1.0)
     cell: float | None = Field(default=None, strict=True, gt=0.0, allow_inf_nan=False)
+    refine: StrictBool | None = None
 
     @field_validator("reward_range")
     @classmethod

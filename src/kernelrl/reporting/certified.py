@@ -40,6 +40,7 @@ class Intervals:
     possible: tuple[float, float]  # the lowest and the highest value of any policy
     delta: float
     cell: float
+    refined: bool
     contradicted: str  # what in the data contradicts the declaration, or nothing
 
 
@@ -55,14 +56,14 @@ def read_intervals(run: Any, agent: Any, table: dict[str, Any]) -> Intervals | s
         state, K = logged.rows.states[0], logged.episodes
         marks = sorted({max(1, K >> i) for i in range(HALVINGS + 1)})
         found = [first_episodes(logged, k).certify(model, usual=CELL, progress=False) for k in marks]
+        bounds = np.array([made.at(state[None], 0) for made in found])[:, :, 0]
     except (TypeError, ValueError, MemoryError, IndexError) as error:
         return str(error)
-    bounds = np.array([made.at(state[None], 0) for made in found])[:, :, 0]
     last = found[-1]
     H, (low, high) = last.spaces.horizon, last.reward_range
     return Intervals(
         run.seed, state, marks, bounds[:, 0], bounds[:, 1], (low * H, high * H), last.delta, model.cell or CELL,
-        last.check_declaration().reason,
+        last.refined, last.check_declaration().reason,
     )  # fmt: skip
 
 
@@ -159,12 +160,13 @@ def certified_section(summary: Summary, files: dict[str, list[Path]], legend: st
 
 def caption(part: Intervals) -> str:
     """How the bounds are made."""
+    finer = ", and bounds between their corners are planned, too" if part.refined else ""
     return (
         f"Bounds on the optimal value at the start state {place(part)}, from the transitions of one run of each label "
         f"and the model that the experiment declares. All bounds of a run hold together with probability "
-        f"{100 * (1 - part.delta):g}&nbsp;%, if the declaration is true. Cells have sides of {part.cell:g}; smaller "
-        "ones (<code>cell</code> in the model) give tighter bounds and take longer. Bounds on the optimal value are no "
-        "bounds on the value of a deployed policy."
+        f"{100 * (1 - part.delta):g}&nbsp;%, if the declaration is true. Cells have sides of {part.cell:g}{finer}; "
+        "smaller ones (<code>cell</code> in the model) give tighter bounds and take longer. Bounds on the "
+        "optimal value are no bounds on the value of a deployed policy."
     )
 
 
