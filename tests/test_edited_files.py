@@ -13,7 +13,7 @@ import pytest
 import edited_files
 from edited_files import AGENTS, attempt, edits, train, try_edits, use, write
 
-COUNT = int(os.environ.get("KERNELRL_EDITS", "40"))
+COUNT = int(os.environ.get("KERNELRL_EDITS", "24"))
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -60,7 +60,7 @@ def test_options(kind, stationary, tolerance):
         "interpolated": {"lipschitz": LIPSCHITZ["number"]},
         "several": {"several": (0.3, 0.1)},
     }[kind]
-    log = random_log(rng, H=4, A=3, d=2, transitions=240, sites=30)
+    log = random_log(rng, H=4, A=3, d=2, transitions=140, sites=25)
     pair = Pair(False, log, merge=0.0613, sigma=0.13, stationary=stationary, plan_tolerance=tolerance, **options)
     play(pair, some_states(log, rng))
 

@@ -19,7 +19,7 @@ both = pytest.mark.parametrize("greedy", [False, True])
 pooled_or_not = pytest.mark.parametrize("stationary", [True, False])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 @both
 def test_any_log(greedy, data):
@@ -41,7 +41,7 @@ def test_any_log(greedy, data):
     pair.play(data.draw(states_for(log)), np.random.default_rng(0))
 
 
-def related_log(greedy, actions=5, transitions=200, **options):
+def related_log(greedy, actions=5, transitions=130, **options):
     """A longer log with more actions."""
     rng = np.random.default_rng(1)
     log = random_log(rng, H=3, A=actions, d=2, transitions=transitions, sites=4)
@@ -124,7 +124,7 @@ def test_samples_of_other_pairs_are_limited(by, reading, stationary, greedy):
     """With local bandwidths and a net; the log is dense enough for the limit to be reached."""
     local = 0.0213, 0.25, by
     options = {"continuous": True, "related": 0.31, "local": local, "sigma": 0.713, "reading": reading}
-    pair = related_log(greedy, stationary=stationary, transitions=300, **options)
+    pair = related_log(greedy, stationary=stationary, transitions=180, **options)
     C = pair.agent.counts(pair.log.states(), step=0)
     assert (abs(C - OTHERS - 0.0137) < 1e-9).any()  # pairs that were never tried have as much as others may give
     assert (C > OTHERS + 1.0).any()
