@@ -124,7 +124,7 @@ def test_samples_of_other_pairs_are_limited(by, reading, stationary, greedy):
     """With local bandwidths and a net; the log is dense enough for the limit to be reached."""
     local = 0.0213, 0.25, by
     options = {"continuous": True, "related": 0.31, "local": local, "sigma": 0.713, "reading": reading}
-    pair = related_log(greedy, stationary=stationary, transitions=180, **options)
+    pair = related_log(greedy, stationary=stationary, transitions=300, **options)
     C = pair.agent.counts(pair.log.states(), step=0)
     assert (abs(C - OTHERS - 0.0137) < 1e-9).any()  # pairs that were never tried have as much as others may give
     assert (C > OTHERS + 1.0).any()
