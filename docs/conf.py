@@ -44,6 +44,7 @@ maximum_signature_line_length = 100
 napoleon_numpy_docstring = False
 
 html_theme = "furo"
+html_show_copyright = False  # LICENSE says it
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
