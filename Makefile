@@ -82,7 +82,7 @@ package: $(DEV)  ## build the wheel and the sdist into dist/, and try them in an
 	@.ci/package
 
 coverage: $(DEV)  ## run the core's tests without compilation and show which lines they reach
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 tests/core $(COMPILED:%=--cov=src/kernelrl/%) --cov-report=term-missing:skip-covered
 
 bench: $(DEV)  ## run every benchmark; bench-NAME runs benchmarks/NAME.py, BENCH='--before COMMIT' has arguments for it
 	@echo "Benchmarks: $(if $(BENCHMARKS),$(BENCHMARKS:%=bench-%),none yet)"

@@ -24,9 +24,9 @@ compiled_only = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="is ab
 
 @compiled_only
 def test_kills(tmp_path):
-    """Ten of an experiment; what is promised for 200 of them holds for these."""
-    outcome = kills.run(1.0, tmp_path, 10)
-    assert outcome.tried["kills"] == 10
+    """Four of an experiment; what is promised for 200 of them holds for these."""
+    outcome = kills.run(1.0, tmp_path, 4)
+    assert outcome.tried["kills"] == 4
     assert not outcome.failed and not outcome.lost, outcome
 
 
