@@ -11,15 +11,24 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.jit.stream import episode_seed
+from kernelrl.planning import rehearsal
 from kernelrl.planning.reading import read_q
 from kernelrl.planning.sides import DEPLOYED
-from naive import metrics
+from naive import deploying, metrics
 from naive.automatic import NaiveAutomatic
 from naive.estimates import argmax_set
 from pairs import READ_OUTS
 from walks import limited, pushed
 
 both = pytest.mark.parametrize("greedy", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def few_simulated_episodes(monkeypatch):
+    """Plain NumPy takes long for each; tests/core/test_rehearsal.py has more."""
+    monkeypatch.setattr(rehearsal, "EPISODES", 8)
+    monkeypatch.setattr(deploying, "EPISODES", 8)
+
 
 rooms = functools.partial(gym.make, "kernelrl/TwinRooms-v0", goal=(0.3, 0.3), radius=0.3)
 line = functools.partial(limited, noise=0.3)

@@ -21,6 +21,11 @@ sample is, is measured in these and in states, and each counts K_A times as much
 steps, the samples of other pairs count without a limit.
 
 The mean is taken at the representatives of the first plan, where the others are read between their own.
+
+Where each representative has its own steps and rewards do not depend on the step, the mean and the three plans play 64
+episodes (fewer where these have more than 500 steps) that are made of samples (`rehearsed`), all with the same random
+numbers. If a plan collects more there than the mean, by at least half a standard error of the difference, the one that
+collects most takes the place of the mean.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from naive.representatives import NaiveRepresentatives
 
 PLANS, NEAREST = 3, 16
 PROBES = 1000
+EPISODES = 64
 
 
 def slopes(u, x, t):
@@ -71,6 +77,49 @@ def bending(x, a, y, end, keeps, places):
     return errors[1] < 0.9 * errors[0]
 
 
+def rehearsed(policy, log, H, A, nothing, keeps, bends, places, scale):
+    """What `policy`, a function of a state and the step, collects in each simulated episode, (episodes,).
+
+    At each step a sample near the state is drawn, by weights that fall with the distance. Its reward is collected, its
+    end ends the episode, and otherwise its step, along the lines through the samples that did not end theirs, leads to
+    the next state. After the end each step is worth `nothing`, after an action that was never tried 0.
+    """
+    x, a, r, y, step, end = (np.array(column) for column in zip(*log, strict=True))
+    x, y, end, n = x / scale, y / scale, end.astype(bool), len(a)
+    wide = x if places is None else np.hstack([x, places[a]])
+    low, high = np.concatenate([x, y]).min(axis=0), np.concatenate([x, y]).max(axis=0)
+    rng, episodes = np.random.default_rng((n, H)), max(8, min(EPISODES, 32_000 // H))
+    first = np.flatnonzero(step == 0) if (step == 0).any() else np.arange(n)
+    starts, coins = x[rng.choice(first, episodes)], rng.random((H, episodes))
+    returns = np.zeros(episodes)
+    for i, u in enumerate(starts):
+        for h in range(H):
+            b = policy(u * scale, h)
+            mine = np.arange(n) if places is not None else np.flatnonzero(a == b)
+            if not len(mine):
+                break
+            here = u if places is None else np.append(u, places[b])
+            squares = ((wide[mine] - here) ** 2).sum(axis=1)
+            near = nearby(np.sqrt(squares))
+            mine, squares = mine[near], squares[near]
+            w = np.exp(-squares / (2 * squares.mean())) if squares.any() else np.ones(len(mine))
+            t = mine[min(np.searchsorted(np.cumsum(w), coins[h, i] * w.sum(), side="right"), len(mine) - 1)]
+            returns[i] += r[t]
+            if end[t]:
+                returns[i] += nothing * (H - h - 1)
+                break
+            going = mine[~end[mine]]
+            B = slopes(here, wide[going], y[going] - keeps * x[going])[2]
+            z = y[t] + keeps * (u - x[t]) + np.where(bends, (here - wide[t]) @ B, 0.0)
+            u = np.clip(z, low, high)
+    return returns
+
+
+def first_best(q):
+    """The first of the best actions, up to rounding."""
+    return int(np.flatnonzero(q >= q.max() - 1e-9)[0])
+
+
 class NaiveLanded:
     """One plan of transitions (x, a, r, y, h, terminated); `keeps` (d,) are the k_j."""
 
@@ -79,7 +128,7 @@ class NaiveLanded:
         places=None, scale=None,
     ):  # fmt: skip
         self.H, self.A, self.nothing, self.stationary, self.by_step = H, A, nothing, stationary, by_step
-        self.own = stationary and keeps[:d].any()
+        self.own, self.keeps, self.places = stationary and keeps[:d].any(), keeps, places
         if related is not None and self.own:
             related = related._replace(most=np.inf)
         self.reps = NaiveRepresentatives(merge, rho)
@@ -171,17 +220,36 @@ class NaiveLanded:
 
 
 class NaiveDeploying:
-    """The mean of the plans; the arguments are those of `NaiveLanded`."""
+    """The mean of the plans, or the best of them; the arguments are those of `NaiveLanded`."""
 
     def __init__(self, log, *others):
         n = len(log)
         orders = [np.arange(n), *(np.random.default_rng((n, i)).permutation(n) for i in range(1, PLANS))]
-        self.first, *rest = (NaiveLanded(log, order, *others) for order in orders)
+        plans = [NaiveLanded(log, order, *others) for order in orders]
+        self.first, *rest = plans
         there = self.first.reps.states
         self.Q = [
             (Q + sum(np.array([plan.between(u, plan.Q[h]) for u in there]) for plan in rest)) / PLANS
             for h, Q in enumerate(self.first.Q)
         ]
+        if self.first.own and not self.first.by_step:
+            self._choose(log, plans)
+
+    def _choose(self, log, plans) -> None:
+        """Take the plan that does best in simulated episodes, unless it is the mean."""
+        one, all_returns = self.first, []
+        ways = (one.keeps, one.bends, one.places, one.scale)
+        candidates = [(one, self.Q), *((plan, plan.Q) for plan in plans)]
+        for self.first, self.Q in candidates:
+            all_returns.append(rehearsed(self._best_action, log, one.H, one.A, one.nothing, *ways))
+        gains = [returns - all_returns[0] for returns in all_returns[1:]]
+        sure = [g.mean() > max(0.0, 0.5 * g.std(ddof=1) / np.sqrt(len(g))) for g in gains]
+        best = max(range(PLANS), key=lambda i: gains[i].mean() if sure[i] else -np.inf)
+        self.chosen = best if sure[best] else None
+        self.first, self.Q = candidates[0 if self.chosen is None else 1 + self.chosen]
+
+    def _best_action(self, x, h) -> int:
+        return first_best(self.q_values([x], h)[0])
 
     def q_values(self, states, h) -> np.ndarray:
         """(n, A)."""

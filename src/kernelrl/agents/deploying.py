@@ -3,7 +3,9 @@
 Which states become representatives depends on the order in which they arrive. Plans of the same data differ for that
 reason alone, much so in four dimensions and more. So PLANS plans are made, each from all transitions in another order
 (the first in theirs), with bandwidths from all data. The policy is greedy in the mean of their Q_h, which is read at
-the representatives of the first plan and, between these, as usual.
+the representatives of the first plan and, between these, as usual. A single plan can be so bad that it spoils the mean.
+So the plans and their mean play simulated episodes (`kernelrl.planning.rehearsal`), and if a plan is better
+there than the mean, it is deployed instead.
 
 In each plan a step leads where it would lead from the representative itself (`kernelrl.stores.landing`): by the
 displacement y - x in those coordinates in which it differs less between a transition and the nearest one with the same
@@ -25,6 +27,7 @@ from kernelrl.agents.dependence import labelled, nearest
 from kernelrl.console import track
 from kernelrl.planning.interface import Planned, complete_plan
 from kernelrl.planning.reading import add_plan, plan_merged
+from kernelrl.planning.rehearsal import Rehearsal, better_than
 from kernelrl.planning.sides import DEPLOYED
 from kernelrl.planning.smoothed import new_smoothed
 from kernelrl.stores.log import Log
@@ -65,13 +68,21 @@ def deployed_plan(
     if settings.stationary and keeps[:d].any():
         settings = settings._replace(own_steps=True, others=math.inf)
         moves = with_slopes(settings, log, keeps, action_places)
-    mean: Planned | None = None
+
+    def plan_in_order(number: int) -> Planned:
+        order = np.random.default_rng((n, number)).permutation(n) if number else np.arange(n)
+        store = landed(settings, log, order, new_store, representatives + representatives // 4 + 1, moves)
+        plan, store = complete_plan(new_smoothed(settings, store), settings, store)
+        planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
+        return planned
+
+    rehearsal = Rehearsal(settings, log, moves) if settings.own_steps and not settings.by_step else None
+    returns, mean = [], None
     with track("Planning the policy to deploy", PLANS, show=n >= LONG) as tick:
         for number in range(PLANS):
-            order = np.random.default_rng((n, number)).permutation(n) if number else np.arange(n)
-            store = landed(settings, log, order, new_store, representatives + representatives // 4 + 1, moves)
-            plan, store = complete_plan(new_smoothed(settings, store), settings, store)
-            planned: Planned = plan_merged(plan, settings, store, DEPLOYED)
+            planned = plan_in_order(number)
+            if rehearsal is not None:
+                returns.append(rehearsal.returns(planned))
             if mean is None:
                 mean = planned
             else:
@@ -79,4 +90,5 @@ def deployed_plan(
             tick()
     assert mean is not None
     mean.plan.Q[:] /= PLANS
-    return mean
+    best = None if rehearsal is None else better_than(rehearsal.returns(mean), returns)
+    return mean if best is None else plan_in_order(best)
