@@ -249,7 +249,8 @@ class Agent(Hooks):
         rigs = self.rigs  # their episodes share one snapshot
         before = rigs.before if rigs is not None and rigs.acting else Snapshot.of(self)
         self.recovery = None
-        self.before_episodes(1)
+        if rigs is None or not rigs.open:  # else settings change when one of the others ends
+            self.before_episodes(1)
         self.free_steps = 0
         verbs.begin_episode(self.handle())
         self.running = Running(before)

@@ -1,8 +1,10 @@
 """Several open episodes at once, each with a handle of its own, for several devices (docs/own_loop.md).
 
 All episodes share one agent, and what is told counts at once: while several are open, the agent is brought up to date
-(`catch_up`) before it opens an episode or chooses, if anything was told since it was last. A pair whose result has not
-been told yet is pending. For the others it counts as a visit with the estimates unchanged, that is, only bonuses fall:
+(`catch_up`) before it opens an episode or chooses, if anything was told since it was last, and after the last of them
+has ended. Settings that change between episodes change when one of them ends, not when another opens. So neither
+depends on when the others choose. A pair whose result has not been told yet is pending. For the others it counts as a
+visit with the estimates unchanged, that is, only bonuses fall:
 
     Q'_h(x, a) = Q_h(x, a) - [B_h(x, a) - B'_h(x, a)]
     n_h(x, a)  = C'_h(x, a) - C_h(x, a)   plus the number of pending pairs that are (x, a, h) itself
@@ -118,7 +120,8 @@ class Rigs:
         elif call.kind == OBSERVE:
             self._observe(agent, call)
         else:
-            self._end(agent, call)
+            self._end(agent, call)  # which notes the call itself
+            return None
         self.calls.append(call)
         return result
 
@@ -165,9 +168,23 @@ class Rigs:
                 agent.end_episode()
         finally:
             if rig.running is None:  # it has ended, also if a warning was turned into an error
-                del self.open[call.number]
-                agent.outside = joined(self.open.values())
+                self._ended(agent, call)
+
+    def _ended(self, agent: Agent, call: Call) -> None:
+        """Note that an episode has ended, and change settings if others were open."""
+        self.calls.append(call)
+        del self.open[call.number]
+        agent.outside = joined(self.open.values())
         self.behind = True
+        if self._were_several():
+            agent.before_episodes(1)
+            if not self.open:
+                verbs.catch_up(agent.model)
+
+    def _were_several(self) -> bool:
+        """Whether more than one episode was open at a time since there was none."""
+        changes = [(call.kind == OPEN) - (call.kind == END) for call in self.calls]
+        return bool(np.cumsum(changes).max() > 1)
 
     def abandon(self, agent: Agent, number: int) -> None:
         """Make the agent what it would be without that episode, by repeating the calls of the others.
