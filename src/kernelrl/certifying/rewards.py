@@ -94,7 +94,7 @@ def slabs(room: Room, parts: int) -> list[Room]:
 def bytes_of_envelope(cells: Cells) -> float:
     """About how much memory the bounds on deterministic rewards take while they are made: near samples of each box."""
     d = len(cells.rooms[0].counts)
-    return 8.0 * max(room.number for room in cells.rooms) * PARTS**d * NEAREST * 4
+    return float(8 * max(room.number for room in cells.rooms) * PARTS**d * NEAREST * 4)
 
 
 def function_range(

@@ -146,7 +146,8 @@ class Options:
             raise ValueError(f"--problem: {path} has several, and a model is of one; give one of {', '.join(labels)}")
         where = store.problem(self.problem) if self.problem is not None else store.problems[0]
         parts: list[tuple[str, Logged]] = []
-        without, taken = [], {}
+        without: list[tuple[str, str]] = []
+        taken: dict[int, str] = {}  # the run of each seed
         for run in store.runs():
             if run.problem == where.label:
                 name = f"{run.label}, seed {run.seed}"
