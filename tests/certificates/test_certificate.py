@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import gymnasium as gym
 import numba
 import numpy as np
 import pytest
 
 import kernelrl as krl
+from kernelrl.certifying import making, rewards
 from kernelrl.certifying.sums import Offsets, Sums, relative_error
 from kernelrl.experiments.certifying import logged_by
 from rooms_walked import LOW, ROOMS, goal_reward, halved, table
@@ -181,6 +184,48 @@ def test_of_agents():
 def test_memory(logged):
     with pytest.raises(MemoryError, match=r"cell=1e-06: .* GB may be taken; cell=.* fits"):
         krl.certify(logged, declared(), env=ENV, reward_range=(0, 1), cell=1e-6)
+
+
+@pytest.mark.parametrize("reward", ["deterministic", goal_reward])
+@pytest.mark.parametrize("refine", [False, True])
+def test_the_side_that_is_said_to_fit_does(reward, refine, monkeypatch):
+    problem = making.Problem(np.zeros(2), np.array([2.0, 1.0]), 4, 0, 20, (0.0, 1.0))
+    for size in np.geomspace(1e8, 1e10, 40):
+        monkeypatch.setattr(making, "available_memory", lambda size=size: size)
+        with pytest.raises(MemoryError, match="fits") as refused:
+            making.check_cells(declared(reward), problem, 1e-4, refine)
+        fits = float(re.search(r"cell=(\S+) fits", str(refused.value)).group(1))
+        making.check_cells(declared(reward), problem, fits, refine)
+
+
+def test_a_function_is_asked_in_slabs(monkeypatch):
+    """Bounds do not depend on how many places a function is asked for at once, and these are few."""
+    cells, asked = making.divide(declared().boxes(np.zeros(2), np.ones(2)), 0.07, np.zeros(2)), []
+
+    def reward(x, action):
+        asked.append(len(x))
+        return goal_reward(x, action)
+
+    found = []
+    for most in (10**9, 1000):
+        monkeypatch.setattr(rewards, "AT_ONCE", most)
+        asked.clear()
+        found.append(rewards.known_rewards(cells, reward, [0], 10.0, 0.0, 1.0, 0.0))
+        assert max(asked) <= most
+    for one, other in zip((*found[0].lower, *found[0].upper), (*found[1].lower, *found[1].upper), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_a_function_that_depends_on_the_action(logged):
+    """It is an error where it was not declared, as bounds would be those of one action's rewards."""
+
+    def moving(x, action):
+        return goal_reward(x) * (action != 2)
+
+    given = {"env": ENV, "reward_range": (0, 1), "cell": 0.1}
+    with pytest.raises(ValueError, match=r'reward_of="state" says .* for the action 0 and 0 for 2; declare'):
+        krl.certify(logged, declared(moving), **given)
+    assert krl.certify(logged, declared(moving, reward_of="state-action"), **given).gap > 0.0
 
 
 @pytest.mark.parametrize(

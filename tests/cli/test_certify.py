@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import gymnasium as gym
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +18,7 @@ from kernelrl.agents.reward_range import RewardRange
 from kernelrl.agents.rows import rows_of
 from kernelrl.agents.tables import read_table
 from kernelrl.cli import app
-from kernelrl.experiments.certifying import Logged, together
+from kernelrl.experiments.certifying import Logged, logged_in, together
 from kernelrl.experiments.declared import model_files, read_model
 from kernelrl.experiments.runner import run
 from kernelrl.experiments.store import open_store
@@ -109,9 +110,27 @@ def test_it_is_what_python_says(folder, table):
 
 def test_runs_together(folder):
     alone = as_json(folder, "--model", "twin-rooms")["certificates"]
-    (pooled,) = as_json(folder, "--model", "twin-rooms", "--pool")["certificates"]
-    assert pooled["transitions"] == sum(one["transitions"] for one in alone) and pooled["episodes"] == 120
-    assert min(pooled["kept"]) > max(min(one["kept"]) for one in alone)
+    found = as_json(folder, "--model", "twin-rooms", "--pool")
+    (pooled,) = found["certificates"]
+    assert pooled["run"] == "2 runs together"
+    assert pooled["transitions"] == sum(one["transitions"] for one in alone[:2]) and pooled["episodes"] == 60
+    assert min(pooled["kept"]) > max(min(one["kept"]) for one in alone[:2])
+    reasons = {one["run"]: one["reason"] for one in found["without"]}
+    assert "--pool has random, seed 1; runs of one seed have the same random" in reasons["automatic, seed 1"]
+
+
+def test_runs_of_one_seed_are_not_independent(folder):
+    """They move by the same displacements wherever their actions are the same, so that they are no more samples."""
+    moves = {}
+    for label, seed in (("random", 0), ("automatic", 0), ("automatic", 1)):
+        rows = logged_in(open_store(folder).run(label, seed)).rows
+        moves[label, seed] = rows.next_states - rows.states, rows.actions
+    (D, a), alike = moves["random", 0], {}
+    for seed in (0, 1):
+        E, b = moves["automatic", seed]
+        off = np.abs(D - E)[a == b].max(axis=1)  # where neither is clipped by a wall
+        alike[seed] = int((off < 1e-12).sum())
+    assert alike[0] > 50 and alike[1] == 0
 
 
 def test_for_people(folder, table):

@@ -13,7 +13,7 @@ from kernelrl.certifying.bernstein import Bonus
 from kernelrl.certifying.cells import Cells, Room, divide, rounding
 from kernelrl.certifying.exogenous import Counts, Known, Margins, backward
 from kernelrl.certifying.images import Ranges
-from kernelrl.certifying.making import SHARE
+from kernelrl.certifying.making import SHARE, rounded_up
 from kernelrl.certifying.recovered import Recovered, declared_rewards, recovered
 from kernelrl.console import Progress
 from kernelrl.geometry.buckets import available_memory
@@ -140,7 +140,7 @@ def check_cells(model: Exogenous, low: Floats, high: Floats, actions: int, horiz
     needed = 8.0 * (room.number * (2.0 * horizon + 10.0) + 8.0 * tables)  # bounds of all steps, and 4 tables at a time
     if needed > SHARE * available_memory():
         most = SHARE * available_memory()
-        fits = float(f"{cell * 1.02 * (needed / most) ** (1.0 / low.size):.2g}")
+        fits = rounded_up(cell * 1.02 * (needed / most) ** (1.0 / low.size))
         raise MemoryError(
             f"cell={cell:g}: {room.number:,} cells and {horizon} steps take about {needed / 1e9:.1f} GB, and "
             f"{most / 1e9:.1f} GB may be taken; cell={fits:g} fits"

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -20,13 +21,19 @@ from kernelrl.certifying.own_range import bounds_of_rewards, fixed_range
 from kernelrl.certifying.plan import RewardBounds, Values, backward
 from kernelrl.certifying.pools import pieces_of
 from kernelrl.certifying.recovered import Recovered
-from kernelrl.certifying.rewards import deterministic_rewards, function_range, known_rewards
+from kernelrl.certifying.rewards import (
+    bytes_of_envelope,
+    check_of_state,
+    deterministic_rewards,
+    function_range,
+    known_rewards,
+)
 from kernelrl.certifying.samples import Samples, observed
 from kernelrl.console import Progress, say
 from kernelrl.geometry.buckets import available_memory
-from kernelrl.models.displacement import NOISY, STATE, Displacement
+from kernelrl.models.displacement import DETERMINISTIC, NOISY, STATE, Displacement
 
-__all__ = ["CellPlan", "Plan", "Problem", "Transitions", "check_cells", "plan_cells", "range_of"]
+__all__ = ["CellPlan", "Plan", "Problem", "Transitions", "check_cells", "plan_cells", "range_of", "rounded_up"]
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -145,7 +152,10 @@ def reward_bounds(model: Displacement, problem: Problem, cells: Cells, samples: 
     slope, beyond = model.slope / width, cells.widest(problem.horizon)
     numbers: list[int | None] = [None] if model.reward_of == STATE else list(range(problem.actions))
     if callable(model.reward):
-        asked = [None if a is None else a + problem.first_action for a in numbers]
+        asked: list[int | None] = [(a or 0) + problem.first_action for a in numbers]
+        if model.reward_of == STATE:
+            every = list(range(problem.first_action, problem.first_action + problem.actions))
+            check_of_state(cells, model.reward, every, low, width)
         return known_rewards(cells, model.reward, asked, slope, low, width, beyond)
     if model.reward == NOISY:
         return noisy_rewards(cells, samples, slope, numbers, delta, beyond)
@@ -158,6 +168,12 @@ def check_cells(model: Displacement, problem: Problem, cell: float, refine: bool
     check_memory(divide(boxes, cell, np.zeros(problem.low.size)), problem, model, cell, progress=False, refine=refine)
 
 
+def rounded_up(side: float) -> float:
+    """The next number of two digits that is not smaller."""
+    unit = 10.0 ** (math.floor(math.log10(side)) - 1)
+    return float(f"{math.ceil(side / unit - 1e-9) * unit:.2g}")
+
+
 def check_memory(
     cells: Cells, problem: Problem, model: Displacement, cell: float, progress: bool | None, refine: bool = False
 ) -> None:
@@ -167,9 +183,11 @@ def check_memory(
     work = 8.0 * largest * (2 * problem.actions + 40) * 1.5**d
     if refine:  # as many values again, and 2d + 1 sums of each action instead of one
         kept, work = 2.0 * kept, 8.0 * largest * ((2 * d + 1) * problem.actions + 20 + 10 * d) * 1.5**d
+    if model.reward == DETERMINISTIC:  # before the plan is made
+        work = max(work, bytes_of_envelope(cells))
     needed, most = kept + work, SHARE * available_memory()
     if needed > most:
-        fits = float(f"{cell * 1.02 * (needed / most) ** (1.0 / d):.2g}")
+        fits = rounded_up(cell * 1.02 * (needed / most) ** (1.0 / d))
         raise MemoryError(
             f"cell={cell:g}: {cells.number:,} cells and {problem.horizon} steps take about {needed / 1e9:.1f} GB, and "
             f"{most / 1e9:.1f} GB may be taken; cell={fits:g} fits"

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from kernelrl.certifying.cells import Room
 from kernelrl.certifying.nodes import ROUNDING, at_corners, highest_below, lowest_above
-from kernelrl.certifying.rewards import FINE, MOST_PARTS, MOST_POINTS, NEAREST, evaluated, thinned
+from kernelrl.certifying.rewards import NEAREST, evaluated, parts_of, thinned
 
 __all__ = ["cone_nodes", "function_nodes", "node_places"]
 
@@ -41,8 +41,7 @@ def function_nodes(
     """
     nodes, d = node_places(room), len(room.counts)
     r = evaluated(function, nodes, action, low, width)
-    most = int((MOST_POINTS / room.number) ** (1.0 / d))
-    parts = max(1, min(math.ceil(slope * room.half_diagonal / FINE), MOST_PARTS, most))
+    parts = parts_of(room, slope)
     first, boxes = nodes[at_corners(nodes.shape[:-1])[0]], at_corners(r.shape)
     over, under = np.zeros(room.counts), np.zeros(room.counts)
     for place in itertools.product((np.arange(parts) + 0.5) / parts, repeat=d):

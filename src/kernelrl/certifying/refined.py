@@ -121,7 +121,7 @@ def rewards_of(model: Displacement, problem: Problem, cells: Cells, samples: Sam
     numbers: list[Any] = [None] if model.reward_of == STATE else list(range(problem.actions))
     for a in numbers:
         if callable(model.reward):
-            asked = None if a is None else a + problem.first_action
+            asked = (a or 0) + problem.first_action
             found.append(function_nodes(room, model.reward, asked, slope, low, width, cells.widest(1)))
         else:
             own = (samples.rooms == i) & of_action(samples, a)

@@ -19,12 +19,16 @@ from kernelrl.certifying.cells import Cells, Room
 from kernelrl.certifying.plan import RewardBounds
 from kernelrl.certifying.samples import Samples
 
-__all__ = ["deterministic_rewards", "function_range", "known_rewards", "of_action", "open_envelope"]
+__all__ = [
+    "bytes_of_envelope", "check_of_state", "deterministic_rewards", "function_range", "known_rewards", "of_action",
+    "open_envelope", "parts_of",
+]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 FINE = 0.0025  # a function is evaluated so finely that λ_r·(half of a diagonal) is below this
 MOST_PARTS, MOST_POINTS, AT_ONCE = 16, 20_000_000, 500_000
 RANGE_POINTS = 1_000_000  # of each room, where the range of a function is looked for
+CHECKED_POINTS = 1000  # of each room, at which a function is asked for all actions
 NEAREST, PARTS = 8, 3
 
 
@@ -38,15 +42,59 @@ def known_rewards(
     """
     lower, upper = [], []
     for room in cells.rooms:
-        wanted = math.ceil(slope * room.half_diagonal / FINE)
-        most = int((MOST_POINTS / room.number) ** (1.0 / len(room.counts)))
-        parts = max(1, min(wanted, MOST_PARTS, most))
-        centres = room.centres(parts)
-        found = [evaluated(function, centres, action, low, width) for action in actions]
+        parts = parts_of(room, slope)
         margin = slope * (room.half_diagonal / parts * (1.0 + 1e-9) + beyond)
-        lower.append(np.stack([over_parts(r, room, parts, np.min) - margin for r in found]).clip(0.0, 1.0))
-        upper.append(np.stack([over_parts(r, room, parts, np.max) + margin for r in found]).clip(0.0, 1.0))
+        least, most = [], []
+        for slab in slabs(room, parts):
+            centres = slab.centres(parts)
+            found = [evaluated(function, centres, action, low, width) for action in actions]
+            least.append(np.stack([over_parts(r, slab, parts, np.min) for r in found]))
+            most.append(np.stack([over_parts(r, slab, parts, np.max) for r in found]))
+        lower.append((np.concatenate(least, axis=1) - margin).clip(0.0, 1.0))
+        upper.append((np.concatenate(most, axis=1) + margin).clip(0.0, 1.0))
     return RewardBounds(tuple(lower), tuple(upper))
+
+
+def check_of_state(cells: Cells, function: Any, actions: list[int], low: float, width: float) -> None:
+    """Raise ValueError if a function that was declared to depend on the state only differs between actions."""
+    for room in cells.rooms:
+        each = int(CHECKED_POINTS ** (1.0 / len(room.counts)))
+        places = Room(room.low, room.high, (each,) * len(room.counts)).centres().reshape(-1, len(room.counts))
+        first = evaluated(function, places, actions[0], low, width)
+        for action in actions[1:]:
+            other = evaluated(function, places, action, low, width)
+            at = int(np.argmax(np.abs(other - first)))
+            if abs(other[at] - first[at]) > 1e-9:
+                raise ValueError(
+                    f'reward_of="state" says that rewards do not depend on the action, and at {places[at]} the '
+                    f"function gives {first[at] * width + low:g} for the action {actions[0]} and "
+                    f'{other[at] * width + low:g} for {action}; declare reward_of="state-action"'
+                )
+
+
+def parts_of(room: Room, slope: float) -> int:
+    """Into how many boxes on each axis a cell is divided, for a function with that slope."""
+    most = int((MOST_POINTS / room.number) ** (1.0 / len(room.counts)))
+    return max(1, min(math.ceil(slope * room.half_diagonal / FINE), MOST_PARTS, most))
+
+
+def slabs(room: Room, parts: int) -> list[Room]:
+    """The room cut across its first axis, into slabs of about AT_ONCE boxes of cells divided by `parts`."""
+    n = room.counts[0]
+    rows = max(1, AT_ONCE * n // (room.number * parts ** len(room.counts)))
+    found = []
+    for first in range(0, n, rows):
+        last, low, high = min(first + rows, n), room.low.copy(), room.high.copy()
+        low[0] = room.low[0] + first * room.side[0]
+        high[0] = high[0] if last == n else room.low[0] + last * room.side[0]
+        found.append(Room(low, high, (last - first, *room.counts[1:])))
+    return found
+
+
+def bytes_of_envelope(cells: Cells) -> float:
+    """About how much memory the bounds on deterministic rewards take while they are made: near samples of each box."""
+    d = len(cells.rooms[0].counts)
+    return float(8 * max(room.number for room in cells.rooms) * PARTS**d * NEAREST * 4)
 
 
 def function_range(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["certify"]
 
 MOST_STARTS = 6  # that are listed; of more only the one with the widest bounds
+SAME_NOISE = "runs of one seed have the same random numbers in each episode, and are no more samples"
 
 
 def certify(
@@ -43,7 +44,9 @@ def certify(
         list[str] | None, typer.Option(help="A state, as 0.1,0.2; repeatable. Default: the start states.")
     ] = None,
     step: Annotated[int, typer.Option(help="The step at which states are looked at, from 0.")] = 0,
-    pool: Annotated[bool, typer.Option("--pool", help="Of a folder: one certificate from all runs together.")] = False,
+    pool: Annotated[
+        bool, typer.Option("--pool", help="Of a folder: one certificate, of one run of each seed.")
+    ] = False,
     problem: Annotated[str | None, typer.Option(help="Of a folder with several problems: which one.")] = None,
     env: Annotated[
         str | None, typer.Option(help="Of a table or an agent: the environment, for its spaces and V*; not played.")
@@ -143,14 +146,20 @@ class Options:
             raise ValueError(f"--problem: {path} has several, and a model is of one; give one of {', '.join(labels)}")
         where = store.problem(self.problem) if self.problem is not None else store.problems[0]
         parts: list[tuple[str, Logged]] = []
-        without = []
+        without: list[tuple[str, str]] = []
+        taken: dict[int, str] = {}  # the run of each seed
         for run in store.runs():
             if run.problem == where.label:
                 name = f"{run.label}, seed {run.seed}"
+                if self.pool and run.seed in taken:
+                    without.append((name, f"--pool has {taken[run.seed]}; {SAME_NOISE}"))
+                    continue
                 try:
                     parts.append((name, logged_in(run)))
                 except ValueError as error:
                     without.append((name, str(error)))
+                else:
+                    taken[run.seed] = name
         if not parts:
             reasons = "".join(f"\n{name}: {reason}" for name, reason in without)
             raise ValueError(f"{path}: no run has transitions to certify{reasons or '; `kernelrl run` first'}")

@@ -101,7 +101,11 @@ def first_episodes(logged: Logged, episodes: int) -> Logged:
 
 
 def together(parts: list[Logged]) -> Logged:
-    """All transitions of runs, one after another: an order of time, too, since runs do not know of each other."""
+    """All transitions of runs of different seeds, one after another: an order of time, too, since none knows of others.
+
+    Runs of the same seed must not be together: an episode's seed is that of the run and its number, so the noise of one
+    says what that of the other will be, and what is drawn has not the declared law given what came before.
+    """
     rows = Rows._make(np.concatenate(columns) for columns in zip(*(part.rows for part in parts), strict=True))
     ranges = {part.reward_range for part in parts}
     if len(horizons := {part.spaces.horizon for part in parts}) > 1:

@@ -10,10 +10,10 @@ embedded state u an action a does what one of the samples (x_i, a, r_i, y_i) nea
     the episode ends if sample i ended its own
     otherwise the next state is z_i, where its step leads from u, moved into the box of all states seen
 
-with the weights w of `kernelrl.stores.slopes` and the lines of z_i through those of the samples that did not end an episode. What an episode returns is, as in plans,
-in mapped units (`kernelrl.stores.units`): the sum of m(r_i), and m(0) for each step after its end. An action that was
-never tried ends it, with nothing for the steps that are left. All policies have the same first states and the same
-random numbers, so their returns can be compared one by one.
+with the weights w of `kernelrl.stores.slopes`, and lines through those of the samples that did not end an episode. What
+an episode returns is, as in plans, in mapped units (`kernelrl.stores.units`): the sum of m(r_i), and m(0) for each step
+after its end. An action that was never tried ends it, with nothing for the steps that are left. All policies have the
+same first states and the same random numbers, so their returns can be compared one by one.
 
 This is for pooled data whose rewards do not depend on the step.
 """
