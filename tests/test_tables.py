@@ -242,6 +242,33 @@ def test_a_file_with_bad_values(tmp_path):
         learnt(tmp_path / "log.txt")
 
 
+def test_a_csv_file_with_numbers_as_python_and_numpy_write_them(tmp_path):
+    """Spaces around names and values, nan and inf."""
+    table, file = rows(), tmp_path / "log.csv"
+    lines = [", ".join(table.columns), *(", ".join(map(str, row)) + " " for row in table.rows())]
+    file.write_text("\n".join(lines))
+    assert learnt(file) == learnt(table)
+    used = table.drop("episode", "truncated")
+    np.savetxt(file, used.to_numpy(), delimiter=" , ", header=",".join(used.columns), comments="")
+    assert learnt(file) == learnt(table)
+    for value in ("nan", " NaN", "inf", "-inf", "-Infinity "):
+        said = rf"row 17 .*, column reward: the value is {float(value)}; it must be a finite number"
+        values = [*map(str, table["reward"])]
+        values[17] = value
+        table.with_columns(polars.Series("reward", values)).write_csv(file)
+        with pytest.raises(ValueError, match=said):
+            learnt(file)
+    for text in ("-", " ", "1_0", "0,5", "0.5 m"):
+        values = [*map(str, table["reward"])]
+        values[3], values[17], values[18] = "nan", text, "off"
+        table.with_columns(polars.Series("reward", values)).write_csv(file)
+        with pytest.raises(ValueError, match=rf"row 17 .*, column reward: the value is {text!r}; it must be a number"):
+            learnt(file)
+    table.with_columns(polars.Series("reward", [" 0.5"] * 20 + [None] + ["nan"] * 39)).write_csv(file)
+    with pytest.raises(ValueError, match=r"row 20 .*, column reward: the value is missing \(null\)"):
+        learnt(file)
+
+
 def test_types_that_are_no_numbers():
     texts = rows().with_columns(polars.col("reward").cast(polars.String))
     with pytest.raises(ValueError, match="column reward holds texts, not numbers; convert it"):
@@ -253,8 +280,16 @@ def test_types_that_are_no_numbers():
         learnt(3)
     with pytest.raises(ValueError, match=r"columns must have the same number of rows, got .*reward 59"):
         learnt({**rows().to_dict(as_series=False), "reward": [0.0] * 59})
-    with pytest.raises(ValueError, match="column state_0 has rows of different lengths"):
-        learnt({**rows().to_dict(as_series=False), "state_0": [[0.1], [0.1, 0.2]] * 30})
+    other = rows().drop("state_0", "state_1").to_dict(as_series=False)
+    uneven = [[0.1, 0.2]] * 59 + [[0.1, 0.2, 0.3]]
+    said = r"row 59 .*, column state: the value is .*0\.3.*; every row must have as many numbers as row 0, which has 2"
+    for ragged in (uneven, [np.array(row) for row in uneven], pandas.Series(uneven), polars.Series(uneven)):
+        with pytest.raises(ValueError, match=said):
+            learnt({**other, "state": ragged})
+    with pytest.raises(ValueError, match=r"row 59 .*, column state: the value is None; every row must have as many"):
+        learnt({**other, "state": [*uneven[:59], None]})
+    with pytest.raises(ValueError, match=r"row 0 .*, column state: .*; it must be a number or a list of numbers"):
+        learnt({**other, "state": [[[0.1], [0.2, 0.3]]] * 60})
     with pytest.raises(ValueError, match="column state has 3 numbers in each row, not 2"):
         learnt({**rows().drop("state_0", "state_1").to_dict(as_series=False), "state": np.zeros((60, 3))})
     twice = pandas.DataFrame(rows().to_dict(as_series=False)).rename(columns={"episode": "step"})

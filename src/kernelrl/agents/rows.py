@@ -170,15 +170,23 @@ class Reading:
             )
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as it stands in tables; Python's own 1_000 does not."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
 def as_numbers(name: str, column: npt.NDArray[Any]) -> Floats:
     """A column as float64, or an error that names the first row that is not a number."""
     if column.dtype.kind == "U":
-        for i, text in enumerate(column.reshape(len(column), -1)[:, 0]):
-            try:
-                float(text)
-            except ValueError:
-                numbers = "; give each action a number, from 0" if name == "action" else ""
-                raise bad_value(i, name, repr(str(text)), f"it must be a number{numbers}") from None
+        texts = column.reshape(-1).tolist()
+        bad = next((i for i, text in enumerate(texts) if not is_number(text)), None)
+        if bad is not None:
+            numbers = "; give each action a number, from 0" if name == "action" else ""
+            raise bad_value(bad * len(column) // len(texts), name, repr(texts[bad]), f"it must be a number{numbers}")
         raise ValueError(
             f"table: column {name} holds texts, not numbers; convert it, for instance with a cast to float"
         )

@@ -10,6 +10,7 @@ counted from 0.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -114,10 +115,26 @@ def read_file(path: Path) -> Any:
         check_separator(path)
     try:
         if kind == "CSV":
-            return polars.read_csv(path, infer_schema_length=None)
+            return with_numbers(polars.read_csv(path, infer_schema_length=None))
         return polars.read_parquet(path, use_pyarrow=False)
     except Exception as error:  # damage makes polars raise errors of many kinds
         raise ValueError(f"table: {path} cannot be read as {kind}: {one_line(error)}") from error
+
+
+def with_numbers(frame: Any) -> Any:
+    """The frame of a CSV file without spaces around names, and with numbers where polars has found texts.
+
+    It takes neither "nan", as Python writes it, nor " 0.5" for a number.
+    """
+    import polars
+
+    found = []
+    for column in frame.rename(str.strip).iter_columns():
+        if column.dtype == polars.String:
+            numbers = column.str.strip_chars().cast(polars.Float64, strict=False)
+            column = numbers if numbers.null_count() == column.null_count() else column
+        found.append(column)
+    return polars.DataFrame(found)
 
 
 def check_separator(path: Path) -> None:
@@ -149,9 +166,9 @@ def column_of(name: str, values: Any) -> npt.NDArray[Any]:
     check_gaps(name, values)
     try:
         column = np.asarray(values.to_numpy() if is_series(values) else values)
-    except ValueError:
-        raise ValueError(f"table: column {name} has rows of different lengths") from None
-    except Exception as error:  # of the user's class
+    except Exception as error:  # of the user's class, or of NumPy
+        if isinstance(values, list | tuple):
+            check_even(name, values)
         raise ValueError(f"table: column {name} {WANTED}; got {kind_of(values)}: {one_line(error)}") from error
     if column.ndim == 0 and column.dtype.kind not in "biufU":
         raise ValueError(f"table: column {name} {WANTED}; got {kind_of(values)}")
@@ -183,6 +200,25 @@ def kind_of(values: Any) -> str:
     return "None" if values is None else f"an object of type {type(values).__name__}"
 
 
+def check_even(name: str, rows: Any) -> None:
+    """Reject a column whose rows are arrays of different shapes."""
+    shapes = [shape_of(row) for row in rows]
+    for i, shape in enumerate(shapes):
+        if shape is None:
+            raise bad_value(i, name, f"{rows[i]!r:.60}", "it must be a number or a list of numbers")
+        if shape != shapes[0]:
+            n = math.prod(shapes[0] or ())
+            raise bad_value(i, name, f"{rows[i]!r:.60}", f"every row must have as many numbers as row 0, which has {n}")
+
+
+def shape_of(row: Any) -> tuple[int, ...] | None:
+    """The shape of an array or a list; None if its own rows differ in length."""
+    try:
+        return tuple(np.shape(row))
+    except ValueError:
+        return None
+
+
 def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A column of Python objects as an array of the numbers, or of the texts, that they are."""
     flat = column.reshape(-1)
@@ -190,6 +226,7 @@ def from_objects(name: str, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return column.astype(str)
     for i, value in enumerate(flat):
         if isinstance(value, np.ndarray | list | tuple) and column.ndim == 1:
+            check_even(name, flat)
             return column_of(name, np.stack([np.asarray(row) for row in flat]))
         if not isinstance(value, bool | int | float | Decimal | np.number | np.bool_):
             missing = value is None or type(value).__name__ in ("NAType", "NaTType")
