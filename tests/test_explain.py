@@ -15,6 +15,7 @@ import kernelrl as krl
 from kernelrl.cli import app
 from small_envs import Chain
 from test_interface import AGENTS, H, make, make_env
+from user_functions import only_right_of_half
 
 STATES = [[0.1, 0.1], [0.33, 0.2], [1.7, 0.9]]
 ALL = 10**6
@@ -144,6 +145,26 @@ def test_what_it_says():
     chain = trained(krl.UCBVI(horizon=4), Chain(), 40)
     assert "state 2, one of 4" in str(chain.explain(2, 1))
     assert chain.explain(2, 1)._repr_html_().startswith("<pre>UCBVI in (2) at step 1 of 4")
+
+
+def test_what_is_not_allowed():
+    """It says so, by the state, and the best of the others is found by q."""
+    for agent in (krl.UCBVI(bins=4, mask=only_right_of_half), krl.RandomAgent(mask=only_right_of_half)):
+        trained(agent)
+        for x, allowed in (([0.2, 0.1], [False, True, True, True]), ([0.9, 0.1], [True] * 4)):
+            why = agent.explain(x, 0)
+            actions = why.as_dict()["actions"]
+            assert [action["allowed"] for action in actions] == allowed
+            said = [line for line in str(why).splitlines() if line.endswith("not allowed")]
+            assert len(said) == allowed.count(False) and all(line.startswith("0") for line in said)
+            for action in actions:
+                assert action["allowed"] or (action["q"] is None and not action["is_learning"])
+            best = max((a for a in actions if a["q"] is not None), key=lambda action: action["q"])
+            assert best["is_learning"]
+    assert all(action["allowed"] for action in trained(krl.UCBVI(bins=4)).explain([0.2, 0.1], 0).as_dict()["actions"])
+    automatic = krl.KernelUCBVI(mask=only_right_of_half)
+    automatic.start(gym.spaces.Box(0.0, 1.0, (2,), np.float64), gym.spaces.Discrete(2), H, 0)
+    assert "any action that is allowed, drawn at random" in str(automatic.explain([0.2, 0.5], 0))
 
 
 def test_continuous_actions():

@@ -67,7 +67,7 @@ def draw_actions(axes: Any, explanation: Explanation) -> None:
     names = []
     for a in actions:
         marks = "".join(mark for mark, what in (("○", "is_learning"), ("●", "is_deployed")) if a[what])
-        names.append(f"{label_of(a)} {marks}".strip())
+        names.append(f"{label_of(a)} {marks if a['allowed'] else '(not allowed)'}".strip())
     axes.set_yticks(places, names)
     axes.invert_yaxis()
     axes.set_xlabel("value, in units of reward")

@@ -74,7 +74,8 @@ class Explanation:
         rows = []
         for a in self.shown():
             plays = [what for what in ("learning", "deployed") if a[f"is_{what}"]]
-            said = ", ".join([*plays, *(["never tried"] if a["tried"] is False else [])])
+            known = ["not allowed"] if not a["allowed"] else ["never tried"] if a["tried"] is False else []
+            said = ", ".join([*plays, *known])
             name = named(a["action"]) + (f" {a['label']}" if a["label"] else "")
             rows.append([name, *(number(a[key]) for key in HEAD[1:-1]), said])
         left = len(self.content["actions"]) - len(rows)
@@ -166,8 +167,8 @@ def explain(agent: Agent, state: npt.ArrayLike, step: int, nearest: int) -> Expl
     played = int(agent.deployed_actions(x[None], h)[0])
     tried = None if counts is None else agent.tried(x, h, counts)
     scale = agent.rewards.width * (spaces.horizon - h)
-    if agent.mask is not None:  # what is not allowed is worth nothing
-        allowed = allowed_at(agent, x[None])[0]
+    allowed = allowed_at(agent, x[None])[0]
+    if not allowed.all():  # what is not allowed is worth nothing
         q, worth = np.where(allowed, q, -np.inf), None if worth is None else np.where(allowed, worth, -np.inf)
     best = np.flatnonzero(q >= q.max() - CLOSE * scale) if np.isfinite(q.max()) else np.flatnonzero(q == q.max())
     actions = [
@@ -177,7 +178,7 @@ def explain(agent: Agent, state: npt.ArrayLike, step: int, nearest: int) -> Expl
             "bonus": None if bonus is None else finite(bonus[a]),
             "count": None if counts is None else finite(counts[a]),
             "deployed": None if worth is None else finite(worth[a]), "tried": None if tried is None else bool(tried[a]),
-            "is_learning": a in best, "is_deployed": a == played,
+            "allowed": bool(allowed[a]), "is_learning": a in best, "is_deployed": a == played,
         }
         for a in range(spaces.actions)
     ]  # fmt: skip
@@ -214,7 +215,8 @@ def plain(action: Any) -> Any:
 def why_learning(agent: Agent, actions: list[dict[str, Any]], best: npt.NDArray[np.int64]) -> str:
     """Why the learning policy plays what it plays."""
     if agent.plays_at_random():
-        return "any action, drawn at random: it does not use its data yet"
+        some = "any action" if all(action["allowed"] for action in actions) else "any action that is allowed"
+        return f"{some}, drawn at random: it does not use its data yet"
     said = names(actions[a] for a in best)
     untried = all(actions[a]["tried"] is False for a in best)
     if len(best) == 1:
