@@ -218,8 +218,16 @@ def test_bad_arguments(tmp_path):
     for every in (-5, 2.5, "a", True):
         with pytest.raises(ValueError, match=r"^the attribute `every` of a callback must be a whole number"):
             agent.fit(make_env(), 1, callback=Seen(every=every))
-    with pytest.raises(ValueError, match=r"^mean must be a finite number, got nan"):
-        C.StopAt(float("nan"))
+    for wrong in (float("nan"), "x", None, [1.0, 2.0]):
+        with pytest.raises(ValueError, match=r"^mean must be a finite number, got "):
+            C.StopAt(wrong)
+    with pytest.raises(ValueError, match=r"^progress must be True, False or None, got 'x'"):
+        agent.fit(make_env(), 1, progress="x")
+    for wrong in (None, 3):
+        with pytest.raises(TypeError, match=rf'^path must be a path, such as "agent.krl"; got {wrong}'):
+            C.Checkpoint(wrong)
+        with pytest.raises(TypeError, match=rf'^folder must be a path, such as "runs"; got {wrong}'):
+            C.TensorBoard(wrong)
     with pytest.raises(ValueError, match=r"^seconds must be"):
         C.StopAfter(seconds=0)
     with pytest.raises(FileNotFoundError, match=r"^path: there is no folder"):

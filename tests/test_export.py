@@ -334,6 +334,9 @@ def test_refusals(tmp_path):
         trained("RandomAgent").export(path)
     agent = trained("UCBVI", bins=3)
     for wrong, match in (
+        ({"path": None}, 'path must be a path, such as "policy.h"; got None'),
+        ({"path": 3}, 'path must be a path, such as "policy.h"; got 3'),
+        ({"write": "no"}, "write must be True or False, got 'no'"),
         ({"path": tmp_path / "policy.c"}, r"path: must end with .h \(C\) or .json"),
         ({"name": "3d"}, "name: names in C begin with it"),
         ({"precision": "half"}, "precision"),

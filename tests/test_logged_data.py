@@ -346,6 +346,10 @@ def test_a_bar(capsys):
     make("UCBVI").learn_from(rows(), env=make_env(), progress=True)
     said = capsys.readouterr().err
     assert "UCBVI, rows" in said and "300/300" in said
+    agent = make("UCBVI")
+    with pytest.raises(ValueError, match=r"^progress must be True, False or None, got 'x'"):
+        agent.learn_from(rows(), env=make_env(), progress="x")
+    assert agent.model is None
 
 
 def test_an_algorithm_that_learns_in_end_episode(monkeypatch):

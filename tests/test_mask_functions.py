@@ -104,11 +104,31 @@ def test_a_mask_that_allows_nothing_is_an_error_that_leaves_whole_episodes(drive
         return state[0] < 0.5
 
     agent = krl.OptQL(bins=4, mask=nothing_at_the_right)
-    with pytest.raises(ValueError, match="mask allows no action in a state") as error:
+    nothing = r"^mask: the agent's mask allows no action in state \[{}\]; at least one must be allowed"
+    with pytest.raises(ValueError, match=nothing.format(r"(0\.[5-9]|1\.)\d* +0\.\d+")) as error:
         agent.fit(gym.make(ROOMS), 500, seed=0, driver=driver, progress=False)
     assert agent.episodes == len(error.value.history) < 500
-    with pytest.raises(ValueError, match=r"the agent's mask allows no action in state \[0.9 0.1\]"):
-        agent.act([0.9, 0.1], 0)
+    at = np.array([0.9, 0.1])
+    for call in (
+        lambda: agent.act(at, 0),
+        lambda: agent.choose(at, 0),
+        lambda: agent.predict([at / 2, at]),
+        lambda: agent.predict([at / 2, at], deterministic=False),
+    ):
+        with pytest.raises(ValueError, match=nothing.format(r"0\.9 0\.1")):
+            call()
+
+
+@pytest.mark.parametrize("make", [krl.RandomAgent, krl.AdaMB, lambda **more: krl.UCBVI(bins=8, **more)])
+def test_the_state_in_which_nothing_is_allowed_may_be_the_first(make):
+    @numba.njit
+    def nothing_at_the_left(state, action):
+        return state[0] > 0.5
+
+    agent = make(mask=nothing_at_the_left)
+    with pytest.raises(ValueError, match=r"^mask: the agent's mask allows no action in state \[0\.1 0\.1\]"):
+        agent.fit(gym.make(ROOMS), 5, seed=0, driver="python", progress=False)
+    assert agent.episodes == 0
 
 
 def test_what_cannot_be_a_mask_is_refused():
@@ -116,6 +136,25 @@ def test_what_cannot_be_a_mask_is_refused():
         krl.UCBVI(mask=lambda state, action: True)
     with pytest.raises(TypeError, match="mask must be a compiled function"):
         krl.RandomAgent(mask=[True, False])
+
+    @numba.njit
+    def of_states(state):
+        return True
+
+    @numba.njit
+    def of_more(state, action, step, most=3):
+        return True
+
+    with pytest.raises(
+        TypeError, match=r"^mask must be a compiled function mask\(state, action\) .*; got of_states\(state"
+    ):
+        krl.UCBVI(mask=of_states)
+    with pytest.raises(TypeError, match=r"; got of_more\(state, action, step, most=3\)"):
+        krl.AdaMB(mask=of_more)
+    with pytest.raises(
+        TypeError, match=r"^Custom: function must be a compiled function function\(x, y\); got of_states"
+    ):
+        krl.metrics.Custom(of_states)
 
     @numba.njit
     def a_number(state, action):

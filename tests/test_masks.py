@@ -262,6 +262,13 @@ def test_what_is_no_mask(which, monkeypatch):
     assert agent.episodes == 2
 
 
+def test_a_batch_of_masks_in_which_one_allows_nothing():
+    agent = learnt(krl.AdaptiveQL, 2)
+    masks = [[True] * A, [False] * A, [False] * A]
+    with pytest.raises(ValueError, match=r"^action_masks: row 1 \(the first is 0\) allows no action; at least one"):
+        agent.predict([[0.5]] * 3, action_masks=masks)
+
+
 def test_masks_of_continuous_actions():
     agent = krl.KernelUCBVI(action_bins=3)
     agent.start(gym.spaces.Box(0.0, 1.0, (1,)), gym.spaces.Box(0.0, 1.0, (1,)), H, seed=0)

@@ -142,6 +142,13 @@ def test_paths(kind, tmp_path):
     assert isinstance(krl.load(kind(tmp_path / "with space é.krl")), krl.RandomAgent)
 
 
+@pytest.mark.parametrize("wrong", [None, 3])
+def test_what_is_no_path_is_named(wrong):
+    for call in (krl.RandomAgent().save, krl.load):
+        with pytest.raises(TypeError, match=rf'^path must be a path, such as "agent.krl"; got {wrong}'):
+            call(wrong)
+
+
 def test_no_pickle(saved):
     """Only JSON and arrays that NumPy reads without pickle."""
     with zipfile.ZipFile(saved) as archive:

@@ -8,16 +8,32 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_whole", "flag", "is_auto", "one_of", "point_in", "positive", "whole_number", "within"]
+__all__ = [
+    "as_whole", "finite", "flag", "flag_or_none", "is_auto", "one_of", "point_in", "positive", "whole_number", "within",
+]  # fmt: skip
+
+
+def as_finite(value: Any) -> float:
+    """`value` as a float, or NaN if it is not a finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def finite(name: str, value: Any) -> float:
+    """`value` as a finite float, or an error that names it."""
+    number = as_finite(value)
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return number
 
 
 def positive(name: str, value: Any, zero: bool = False, least: float = 0.0, most: float = math.inf) -> float:
     """`value` as a finite float above 0 (with `zero`, at least 0), or an error that names it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and (number > 0 or (zero and number == 0))):
+    number = as_finite(value)
+    if not (number > 0 or (zero and number == 0)):
         raise ValueError(f"{name} must be a finite number {'of at least' if zero else 'above'} 0, got {value!r}")
     if not least <= number <= most:
         raise ValueError(f"{name} must lie between {least} and {most}, got {value!r}")
@@ -72,3 +88,10 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def flag_or_none(name: str, value: Any) -> bool | None:
+    """`value` as a bool or None, or an error that names it."""
+    if value is not None and not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True, False or None, got {value!r}")
+    return None if value is None else bool(value)

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.files import replacing
+from kernelrl.agents.files import as_path, replacing
 from kernelrl.geometry.buckets import available_memory
 
 __all__ = [
@@ -42,6 +42,7 @@ BEFORE = "before/"  # begins the names of arrays of an agent before its open epi
 RIGS = "rigs/"  # the same for several open episodes
 MOST_HEADER = 2**20  # bytes
 MOST_ENTRIES = 1000
+EXAMPLE = "agent.krl"
 PREAMBLE = 2**16  # enough bytes for the type and shape of an array
 
 
@@ -50,7 +51,7 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Map
     content = json.dumps({"format": FORMAT, **header}, allow_nan=False).encode()
     if len(content) > MOST_HEADER:
         raise ValueError(f"path: the hyper-parameters take {len(content):,} bytes, and a file may have {MOST_HEADER:,}")
-    with replacing(Path(path)) as file, zipfile.ZipFile(file, "w") as archive:
+    with replacing(as_path("path", path, EXAMPLE)) as file, zipfile.ZipFile(file, "w") as archive:
         with new_entry(archive, HEADER) as entry:
             entry.write(content)
         for name, array in arrays.items():
@@ -202,7 +203,7 @@ class ArgumentError(TypeError):
 @contextlib.contextmanager
 def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """The file of an agent; any error with it inside the block becomes a ValueError that names the file."""
-    path = Path(path)
+    path = as_path("path", path, EXAMPLE)
     if path.is_dir():
         raise IsADirectoryError(f"path: {path} is a folder; give the file of an agent, as agent.save wrote it")
     if not path.is_file():

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from kernelrl.agents import storage
 from kernelrl.agents.advice import Evaluated
 from kernelrl.agents.callbacks import Callbacks
-from kernelrl.agents.checks import as_environment, flag, whole_number
+from kernelrl.agents.checks import as_environment, flag, flag_or_none, whole_number
 from kernelrl.agents.classes import register
 from kernelrl.agents.episode import Episode, Running, Snapshot, leave_unused
 from kernelrl.agents.evaluation import Evaluation, evaluate
@@ -41,7 +41,7 @@ from kernelrl.agents.forecasting import Forecast, forecast
 from kernelrl.agents.history import History
 from kernelrl.agents.hooks import Hooks, tells_policy
 from kernelrl.agents.logged import learn_from
-from kernelrl.agents.masking import allowed_at, try_mask
+from kernelrl.agents.masking import allowed_at, choose_at, try_mask
 from kernelrl.agents.predicting import predict
 from kernelrl.agents.recovery import Recovery
 from kernelrl.agents.restoring import read_range
@@ -269,8 +269,7 @@ class Agent(Hooks):
         allowed = None if mask is None else allowed_at(self, x[None], spaces.check_mask(mask)[None])[0]
         action = None if running is None else running.chosen(x, h, allowed)
         if action is None:
-            handle = self.handle()
-            action = int(verbs.choose(handle, x, h)) if allowed is None else choose_allowed(handle, x, h, allowed)
+            action = choose_at(self, x, h) if allowed is None else choose_allowed(self.handle(), x, h, allowed)
             if running is not None:
                 running.choose(x, h, allowed, action)
         return spaces.action(action)
@@ -409,6 +408,7 @@ class Agent(Hooks):
         all episodes are kept, and it has their history, too.
         """
         budget, callbacks = budget_of(episodes, steps), Callbacks(callback, every)
+        progress = flag_or_none("progress", progress)
         self._check_may_learn("fit")
         self._check_alone("fit")
         leave_unused(self, "fit")
@@ -441,6 +441,7 @@ class Agent(Hooks):
         self._check_may_learn("learn_from")
         self._check_alone("learn_from")
         leave_unused(self, "learn_from")
+        progress = flag_or_none("progress", progress)
         return learn_from(self, table, env, seed, ignore, progress)
 
     def evaluate(

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
-from kernelrl.agents.checks import as_environment, positive, whole_number
-from kernelrl.agents.files import require_folder
+from kernelrl.agents.checks import as_environment, finite, positive, whole_number
+from kernelrl.agents.files import as_path, require_folder
 from kernelrl.agents.history import History
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ class StopAt:
     """Ends `fit` when the mean return of the last `episodes` episodes of the call is at least `mean`."""
 
     def __init__(self, mean: float, episodes: int = 100, *, every: int | None = None) -> None:
-        self.mean = float(mean)
-        if not math.isfinite(self.mean):
-            raise ValueError(f"mean must be a finite number, got {mean!r}")
+        self.mean = finite("mean", mean)
         self.episodes, self.every = whole_number("episodes", episodes, 1), check_every(every)
 
     def __call__(self, agent: Agent, history: History) -> bool:
@@ -156,7 +154,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int | None = None, keep: int | None = 1) -> None:
-        self.path, self.every = Path(path), check_every(every)
+        self.path, self.every = as_path("path", path, "agent.krl"), check_every(every)
         self.keep = None if keep is None else whole_number("keep", keep, 1)
         require_folder(self.path)
 
@@ -189,7 +187,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | os.PathLike[str], every: int | None = None) -> None:
-        self.folder, self.every = os.fspath(folder), check_every(every)
+        self.folder, self.every = os.fspath(as_path("folder", folder, "runs")), check_every(every)
         if importlib.util.find_spec("tensorboard") is None:
             raise ImportError("TensorBoard is not installed: pip install 'kernelrl[tensorboard]'")
         self._writer: Any = None

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.checks import as_environment, flag, positive, whole_number
+from kernelrl.agents.checks import as_environment, flag, flag_or_none, positive, whole_number
 from kernelrl.agents.evaluation import PolicyGap, check_delta, policy_gap
 from kernelrl.agents.exogenous import check_sizes, finer_net, net_bins, plan_rows
 from kernelrl.agents.reward_range import RewardRange, check_range
@@ -152,6 +152,7 @@ def certify(
         progress: shows a bar on standard error; None shows it only on a terminal.
     """
     check_model(model)
+    progress = flag_or_none("progress", progress)
     given = None if reward_range is None else check_pair(reward_range)
     rows, spaces, played = read_rows(table, model, env, horizon, actions, cell, ignore)
     return of_rows(rows, model, spaces, given, delta, cell, progress, refine, played)
@@ -176,6 +177,7 @@ def certify_agent(
     """What `agent.certify` returns."""
     check_model(model)
     agent.check_started()
+    progress = flag_or_none("progress", progress)
     check_no_mask(agent)
     rows = agent.kept_transitions()
     if rows is None:

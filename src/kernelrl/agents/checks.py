@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.arguments import as_whole, flag, is_auto, one_of, positive, whole_number
+from kernelrl.arguments import as_whole, finite, flag, flag_or_none, is_auto, one_of, positive, whole_number
 from kernelrl.envs.making import make_environment
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "as_environment",
     "as_whole",
     "check_lipschitz",
+    "finite",
     "flag",
+    "flag_or_none",
     "is_auto",
     "lipschitz_constants",
     "one_of",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelrl.agents.checks import as_whole, one_of, whole_number
-from kernelrl.agents.files import replacing
+from kernelrl.agents.checks import as_whole, flag, one_of, whole_number
+from kernelrl.agents.files import as_path, replacing
 from kernelrl.agents.hooks import tells_policy
 from kernelrl.portable.document import PolicyFile, is_name
 from kernelrl.portable.forms import Form
@@ -46,7 +45,7 @@ def export(
     max_bytes: int | None, map_code: str | None, write: bool,
 ) -> Exported:  # fmt: skip
     """What `agent.export` does."""
-    target = Path(os.fspath(path))
+    target, write = as_path("path", path, "policy.h"), flag("write", write)
     if target.suffix not in SUFFIXES:
         raise ValueError(f"path: must end with .h (C) or .json, got {str(target)!r}")
     if not is_name(name):

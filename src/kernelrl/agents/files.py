@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["replacing", "require_folder", "sync_folder", "write_json"]
+__all__ = ["as_path", "replacing", "require_folder", "sync_folder", "write_json"]
+
+
+def as_path(name: str, given: Any, example: str) -> Path:
+    """The argument as a path, or an error that names it."""
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f'{name} must be a path, such as "{example}"; got {given!r}')
+    return Path(given)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from kernelrl.agents import codec
 from kernelrl.agents.callbacks import Callbacks
 from kernelrl.agents.checks import whole_number
 from kernelrl.agents.history import History
-from kernelrl.agents.masking import check_given
+from kernelrl.agents.masking import check_given, name_state
 from kernelrl.agents.monitor import Monitor, Watched
 from kernelrl.agents.recovery import Recorded, Recovery
 from kernelrl.agents.stopping import OwnGap
@@ -67,11 +67,15 @@ class Loop:
             model = Watched(model, self.watch)
         if self.tape is not None and world is self.world:
             world = self.tape.around(world, count * self.horizon)
-        played = run(
-            model,
-            world, stream, x, y, agent.seed, agent.episodes, count, self.horizon, agent.spaces.finite_box(),
-            agent.rewards.for_loop(agent.spaces.horizon), returns, lengths, values, beyond, bad,
-        )  # fmt: skip
+        try:
+            played = run(
+                model,
+                world, stream, x, y, agent.seed, agent.episodes, count, self.horizon, agent.spaces.finite_box(),
+                agent.rewards.for_loop(agent.spaces.horizon), returns, lengths, values, beyond, bad,
+            )  # fmt: skip
+        except ValueError as error:
+            name_state(agent, error, x, y)
+            raise
         agent.episodes += played
         values[:played] = agent.in_own_units(values[:played], 0)
         if bad[rollout.FAULT]:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.episodes import verbs
 from kernelrl.geometry.axioms import some_states
-from kernelrl.geometry.masks import allowed_table
+from kernelrl.geometry.masks import NOTHING_ALLOWED, allowed_table
 
 if TYPE_CHECKING:
     from kernelrl.agents.hooks import Hooks
     from kernelrl.agents.spaces import Spaces
 
-__all__ = ["allowed_at", "check_given", "try_mask"]
+__all__ = ["allowed_at", "check_given", "choose_at", "name_state", "try_mask"]
 
 Allowed = npt.NDArray[np.bool_]
 TRIED = 64  # states at most of a Discrete space for which a mask is tried when an agent starts
@@ -38,6 +39,24 @@ def check_given(agent: Hooks, mask: Any, name: str, state: npt.NDArray[np.float6
     """(A,) the actions that a mask of that name and the agent's own allow at a state (d,)."""
     allowed: Allowed = allowed_at(agent, state[None], agent.spaces.check_mask(mask, name)[None])[0]
     return allowed
+
+
+def choose_at(agent: Hooks, x: npt.NDArray[np.float64], h: int) -> int:
+    """The action of the learning policy at a state (d,) that was checked, or an error that names the state."""
+    try:
+        return int(verbs.choose(agent.handle(), x, h))
+    except ValueError as error:
+        name_state(agent, error, x)
+        raise
+
+
+def name_state(agent: Hooks, error: ValueError, *states: npt.NDArray[np.float64]) -> None:
+    """Raise an error that names the first of `states` in which nothing is allowed, if `error` says that there is one.
+
+    Compiled code cannot say where it was.
+    """
+    if str(error) == NOTHING_ALLOWED:
+        allowed_at(agent, np.array(states))
 
 
 def try_mask(function: Any, spaces: Spaces) -> None:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.masking import allowed_at
-from kernelrl.episodes import verbs
+from kernelrl.agents.masking import allowed_at, choose_at
 from kernelrl.episodes.checks import as_flag
 from kernelrl.episodes.masked import choose_allowed
 
@@ -70,7 +69,7 @@ def learning(agent: Agent, x: Floats, steps: Integers, allowed: Any) -> Integers
     numbers = np.zeros(len(x), np.int64)
     for i, h in enumerate(steps.tolist()):
         if allowed is None:
-            numbers[i] = int(verbs.choose(agent.handle(), x[i], h))
+            numbers[i] = choose_at(agent, x[i], h)
         else:
             numbers[i] = choose_allowed(agent.handle(), x[i], h, allowed[i])
     return numbers

@@ -12,7 +12,7 @@ from kernelrl.agents.base import Agent, Floats
 from kernelrl.agents.masking import allowed_at
 from kernelrl.agents.spaces import Spaces
 from kernelrl.episodes.verbs import choose, observe, read_q, read_values
-from kernelrl.geometry.masks import allows, check_function, restricts
+from kernelrl.geometry.masks import NOTHING_ALLOWED, allows, check_function, restricts
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.fields import Field
 from kernelrl.jit.policy_verb import deployed_action
@@ -38,7 +38,7 @@ def number_allowed(mask, actions, state):
     for a in range(actions):
         number += allows(mask, state, a)
     if number == 0:
-        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+        raise ValueError(NOTHING_ALLOWED)
     return number
 
 

@@ -54,8 +54,10 @@ def as_mask(mask: Any, actions: int, name: str = "mask", rows: int | None = None
     if given.dtype.kind != "b" and not ((given == 0) | (given == 1)).all():
         raise ValueError(f"{name} must hold {kinds}, True or 1 for an action that is allowed; got {mask!r:.60}")
     allowed = given.astype(np.bool_)
-    if not allowed.any(axis=-1).all():
-        raise ValueError(f"{name} allows no action; at least one must be True")
+    empty = np.flatnonzero(~allowed.reshape(-1, actions).any(axis=1))
+    if empty.size:
+        where = name if rows is None else f"{name}: row {empty[0]} (the first is 0)"
+        raise ValueError(f"{where} allows no action; at least one must be True")
     return allowed
 
 

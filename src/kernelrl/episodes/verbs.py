@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelrl.geometry.masks import Everything, allows, largest_allowed
+from kernelrl.geometry.masks import NOTHING_ALLOWED, Everything, allows, largest_allowed
 from kernelrl.jit.compile import compiled, compiled_as, generic, in_both, inner
 from kernelrl.jit.handles import Handle, hand_over
 from kernelrl.jit.policy_verb import deployed_action
@@ -307,7 +307,7 @@ def pick(mask: Any, state: Any, q: Any, stream: Any) -> Any:
             elif q[a] == best:
                 ties += 1
     if choice < 0:
-        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+        raise ValueError(NOTHING_ALLOWED)
     if ties == 1:
         return choice
     skip = index_below(stream, ties)

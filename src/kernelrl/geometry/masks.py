@@ -23,6 +23,7 @@ from kernelrl.jit.handles import hand_over
 
 __all__ = [
     "EVERYTHING",
+    "NOTHING_ALLOWED",
     "Everything",
     "allowed_at_place",
     "allowed_table",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 
+NOTHING_ALLOWED = "mask allows no action in a state; at least one must be allowed in every state"
 SLACK = 1e-12  # relative, of a whole number that was scaled
 
 
@@ -199,5 +201,5 @@ def first_allowed(mask, state, q):
         if allows(mask, state, a) and (best < 0 or q[a] > q[best]):
             best = a
     if best < 0:
-        raise ValueError("mask allows no action in a state; at least one must be allowed in every state")
+        raise ValueError(NOTHING_ALLOWED)
     return best

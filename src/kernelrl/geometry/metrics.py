@@ -16,6 +16,7 @@ when the function has changed; a user's own class of metrics has a space class o
 """
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -367,13 +368,20 @@ METRICS = {"euclidean": Lp(2.0), "manhattan": Lp(1.0), "chebyshev": Lp(math.inf)
 
 
 def require_compiled(argument: str, function: Any, form: str) -> None:
-    """Refuse a function that numba has not compiled (any function will do when the JIT is disabled)."""
+    """Refuse what is not a function of two arguments, compiled by numba (or any, when the JIT is disabled)."""
     import numba
 
-    if callable(function) and (numba.config.DISABLE_JIT or hasattr(function, "py_func")):  # type: ignore[attr-defined]
-        keep(function)
-        return
-    raise TypeError(f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}")
+    if not callable(function) or not (numba.config.DISABLE_JIT or hasattr(function, "py_func")):  # type: ignore[attr-defined]
+        raise TypeError(
+            f"{argument} must be a compiled function {form}: decorate it with @numba.njit; got {function!r}"
+        )
+    takes = inspect.signature(getattr(function, "py_func", function))
+    try:
+        takes.bind(None, None)
+    except TypeError:
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(f"{argument} must be a compiled function {form}; got {name}{takes}") from None
+    keep(function)
 
 
 def resolve_metric(metric: Any, argument: str = "metric") -> Any:
