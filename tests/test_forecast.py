@@ -130,6 +130,38 @@ def test_bad_input(trained):
         table.forecast([5])
 
 
+def test_a_table_of_transitions_that_cannot_be_is_named(trained):
+    agent, transitions = trained
+    with pytest.raises(TypeError, match=r"^transitions must be a polars or pandas frame, .*; got int"):
+        agent.forecast([5], transitions=3)
+    with pytest.raises(ValueError, match=r'^transitions: the column "reward" is missing'):
+        agent.forecast([5], transitions=transitions.drop("reward"))
+    with pytest.raises(ValueError, match=r"^progress must be True, False or None, got 'x'"):
+        agent.forecast([5], progress="x")
+
+
+def test_in_the_middle_of_episodes():
+    """What was told counts, the agent does not change, and its open episodes go on."""
+    agent, x = krl.KernelUCBVI(), [0.5, 0.5]
+    agent.fit(ENV, 30, seed=1, driver="python", progress=False)
+    options = {"resamples": 1, "evaluations": 2, "progress": False}
+    agent.begin_episode()
+    agent.observe(x, agent.choose(x, 0), 0.0, x, 0)
+    assert agent.forecast([2], **options).played == 31
+    assert agent.episode.step == 1
+    agent.abandon_episode()
+    handles = [agent.open_episode() for _ in range(2)]
+    for handle in handles:
+        handle.choose(x)
+    handles[0].observe(0.0, x)
+    said = agent.forecast([2], **options)
+    assert said.played == 31 and np.isfinite(said.values).all()
+    assert [handle.episode.step for handle in handles] == [1, 0] and len(agent.open_episodes) == 2
+    for handle in handles:
+        handle.abandon()
+    assert agent.forecast([2], **options).played == 30
+
+
 def test_ctrl_c_ends_a_forecast(trained, monkeypatch):
     """`fit` would end early and return, and the value of fewer episodes would stand in the forecast."""
     plain = Resampled.reset

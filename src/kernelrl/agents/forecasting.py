@@ -28,7 +28,7 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents.checks import whole_number
+from kernelrl.agents.checks import flag_or_none, whole_number
 from kernelrl.agents.rows import Rows, rows_of
 from kernelrl.agents.tables import read_table
 from kernelrl.console import Progress
@@ -100,7 +100,7 @@ def forecast(
     progress: bool | None,
 ) -> Forecast:
     """What `agent.forecast` returns; the agent does not change."""
-    marks = marks_of(episodes)
+    marks, progress = marks_of(episodes), flag_or_none("progress", progress)
     resamples, evaluations = whole_number("resamples", resamples, 1), whole_number("evaluations", evaluations, 1)
     seed, rows = whole_number("seed", seed, 0), transitions_of(agent, table)
     first = first_rows(rows.states, rows.next_states, rows.terminated, rows.steps)
@@ -111,6 +111,7 @@ def forecast(
         warnings.simplefilter("ignore")  # on settings of copies
         for b in range(resamples):
             env, copied = resampled(agent, rows, first, seed, b), copy.deepcopy(agent)
+            copied.running = copied.rigs = None  # open episodes are left behind: what was told stays learnt
             for m, more in enumerate(np.diff(marks, prepend=0).tolist()):
                 if more and copied.fit(env, more, progress=False).interrupted:
                     raise KeyboardInterrupt  # else the value of fewer episodes would stand in the forecast
@@ -133,7 +134,10 @@ def transitions_of(agent: Agent, table: Any) -> Rows:
     if agent.spaces.discrete:
         raise TypeError("forecast: it needs states of a Box; those of a Discrete space have no neighbours")
     if table is not None:
-        return rows_of(agent, read_table(table, ()))
+        try:
+            return rows_of(agent, read_table(table, ()))
+        except (TypeError, ValueError) as error:  # which call it a table
+            raise type(error)(f"transitions{str(error).removeprefix('table')}") from error
     kept = agent.kept_transitions()
     if kept is None:
         raise ValueError(
