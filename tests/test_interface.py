@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import io
 import json
 import os
 import pickle
@@ -17,6 +18,7 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit, TransformReward
 
 import kernelrl as krl
 from kernelrl.envs import CompiledEnv, TwinRooms
+from kernelrl.jit.handles import Handle, pointers
 from pairs import in_own_units
 from plain import GREEDY
 from small_envs import Counting, Halved, Line
@@ -171,24 +173,96 @@ def test_a_copy_of_an_agent_that_has_acted(variant, copied):
     check_equal(read(twin), before)
 
 
-def read_only(model):
-    """The model as joblib hands it to a worker: arrays that cannot be written to."""
-    if hasattr(model, "_fields"):
-        return model._replace(**{name: read_only(part) for name, part in model._asdict().items()})
-    if isinstance(model, np.ndarray):
-        model = model.view()
-        model.flags.writeable = False
-    return model
+class Map(np.ndarray):
+    """Stands for a memory map."""
 
 
-@pytest.mark.parametrize("variant", ["KernelUCBVI interpolated", "OptQL"])
+class Mapping(pickle.Pickler):
+    """Pickles as joblib does for its workers: arrays become memory maps, which cannot be written to."""
+
+    def reducer_override(self, part):
+        if not isinstance(part, np.ndarray):
+            return NotImplemented
+        order = "C" if part.flags.c_contiguous else "F"
+        return Map, (part.shape, part.dtype, part.tobytes(order), 0, None, order)
+
+
+def mapped(part):
+    """What a worker of joblib gets."""
+    file = io.BytesIO()
+    Mapping(file).dump(part)
+    return pickle.loads(file.getvalue())
+
+
+def test_arrays_that_joblib_hands_over_are_read_only_maps():
+    array = mapped({"a": np.asfortranarray(np.arange(6.0).reshape(2, 3))})["a"]
+    assert type(array) is Map and not array.flags.writeable and array.flags.f_contiguous and array[1, 2] == 5.0
+
+
+def check_owned(part, seen=None):
+    """All arrays that can be reached through attributes, entries and handles can be written to."""
+    seen = {} if seen is None else seen
+    if id(part) in seen:
+        return
+    seen[id(part)] = part
+    if isinstance(part, np.ndarray):
+        assert type(part) is np.ndarray and part.flags.writeable
+    elif isinstance(part, Handle):
+        check_owned(part.model, seen)
+    elif isinstance(part, dict | list | tuple):
+        for each in part.values() if isinstance(part, dict) else part:
+            check_owned(each, seen)
+    elif type(part).__module__.startswith("kernelrl") and not isinstance(part, type):
+        check_owned(getattr(part, "__dict__", {}), seen)
+
+
+MAPPED = [
+    "KernelUCBVI interpolated", "KernelUCBVI automatic", "GreedyKernelUCBVI merged", "UCBVI", "GreedyUCBVI", "OptQL",
+    "AdaptiveQL", "AdaMB", "RandomAgent",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", MAPPED)
 def test_an_agent_of_memory_maps(variant):
+    """It has acted before, so that plans to deploy are kept; nothing is compiled again for its arrays."""
     agent = make(variant)
-    agent.fit(make_env(), 5, seed=SEED)
-    twin = object.__new__(type(agent))
-    twin.__setstate__(agent.__getstate__() | {"model": read_only(agent.model)})
+    agent.fit(make_env(), 15, seed=SEED)
+    before, policy = read(agent), agent.policy()
+    twin = mapped(agent)
+    check_owned(vars(twin))
+    known = len(pointers)
+    check_equal(read(twin), before)
+    assert [mapped(policy)(x, 0) for x in states_to_read()] == before["act", 0]
     returns = [each.fit(make_env(), 5).returns for each in (twin, agent)]
     assert np.array_equal(*returns)
+    assert len(pointers) == known
+
+
+@pytest.mark.parametrize("handles", [False, True])
+def test_open_episodes_of_memory_maps(handles):
+    """What a worker gets goes on, and can go back to before the episode."""
+    agent = make("GreedyKernelUCBVI merged")
+    agent.fit(make_env(), 5, seed=SEED)
+    before, x = read(agent), [0.2, 0.1]
+    if handles:
+        for y in ([0.3, 0.1], [0.2, 0.2]):
+            handle = agent.open_episode()
+            handle.choose(x)
+            handle.observe(0.0, y)
+            handle.choose(y)
+    else:
+        agent.begin_episode()
+        agent.observe(x, agent.choose(x, 0), 0.0, [0.3, 0.1], 0)
+    twin = mapped(agent)
+    check_owned(vars(twin))
+    if not handles:
+        assert twin.choose([0.3, 0.1], 1) == agent.choose([0.3, 0.1], 1)
+        twin.abandon_episode()
+    for number in twin.open_episodes:
+        first, second = (each.open_episode_number(number) for each in (twin, agent))
+        assert first.choose(first.episode.state) == second.choose(second.episode.state)
+        first.abandon()
+    check_equal(read(twin), before)
 
 
 @each_variant

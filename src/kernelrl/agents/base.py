@@ -27,7 +27,6 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-from kernelrl.agents import storage
 from kernelrl.agents.advice import Evaluated
 from kernelrl.agents.callbacks import Callbacks
 from kernelrl.agents.checks import as_environment, flag, flag_or_none, whole_number
@@ -55,6 +54,7 @@ from kernelrl.episodes import verbs
 from kernelrl.episodes.checks import as_flag, as_reward
 from kernelrl.episodes.masked import choose_allowed
 from kernelrl.episodes.policy import Policy, new_policy
+from kernelrl.jit.owning import owned
 from kernelrl.jit.stream import new_stream
 
 if TYPE_CHECKING:
@@ -612,9 +612,8 @@ class Agent(Hooks):
         save(self, path)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """With arrays of its own: joblib hands large ones to its workers as files mapped into memory, read-only."""
-        self.__dict__.update(state)
-        self.model = storage.owned(self.model)
+        """With arrays of its own (see `kernelrl.jit.owning`)."""
+        self.__dict__.update(owned(state))
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: everything except the copy for recovery, memory addresses and that a callback runs."""

@@ -13,7 +13,6 @@ __all__ = [
     "FORMAT",
     "arrays_of",
     "copied",
-    "owned",
     "read_header",
     "with_arrays",
     "write_file",
@@ -59,15 +58,6 @@ def with_arrays(model: Any, arrays: dict[str, Any], prefix: str = "") -> Any:
         elif hasattr(value, "_fields"):
             new[name] = with_arrays(value, arrays, f"{prefix}{name}.")
     return model._replace(**new)
-
-
-def owned(model: Any) -> Any:
-    """The same NamedTuple, with plain copies of arrays that are read-only or of another class, such as memory maps."""
-    if hasattr(model, "_fields"):
-        return model._replace(**{name: owned(part) for name, part in model._asdict().items()})
-    if isinstance(model, np.ndarray) and (type(model) is not np.ndarray or not model.flags.writeable):
-        return np.array(model)
-    return model
 
 
 def copied(model: Any, prefix: str = "") -> Any:

@@ -30,6 +30,7 @@ from numba.extending import (
 from numba.np.numpy_support import as_dtype
 
 from kernelrl.jit.numba_private import type_number
+from kernelrl.jit.owning import owned
 
 __all__ = ["Handle", "Pointer", "class_of", "hand_over", "model_of"]
 
@@ -138,7 +139,7 @@ class Handle:
         self.address = self.memory.ctypes.data
 
     def __reduce__(self):
-        return hand_over, (self.model,)
+        return hand_over_owned, (self.model,)
 
 
 def lay_out(part, words):
@@ -197,6 +198,11 @@ def unbox_handle(kind, handle, c):
 def hand_over(model):
     """The model in the form that compiled entry points take; a handle is returned unchanged."""
     return model if numba.config.DISABLE_JIT or isinstance(model, Handle) else Handle(model)
+
+
+def hand_over_owned(model):
+    """The same with arrays of its own, for pickled handles."""
+    return hand_over(owned(model))
 
 
 def model_of(model):
