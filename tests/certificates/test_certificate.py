@@ -279,6 +279,12 @@ def test_ends_and_walls_that_were_not_declared(logged):
         krl.certify(logged, declared(), env="kernelrl/Oil-v0")
     with pytest.raises(TypeError, match="model must be a declaration"):
         krl.certify(logged, "rooms", env=ENV)
+    with pytest.raises(ValueError, match=r"^progress must be True, False or None, got 'x'"):
+        krl.certify(logged, declared(), env=ENV, progress="x")
+    agent = krl.RandomAgent()
+    agent.fit(ENV, 1, seed=0, progress=False)
+    with pytest.raises(ValueError, match=r"^progress must be True, False or None, got 'x'"):
+        agent.certify(declared(), progress="x")
 
 
 @pytest.mark.parametrize("shape", [(40,), (13, 20), (5, 6, 7)])
