@@ -59,6 +59,8 @@ def test_episodes_are_told_apart():
     steps = np.array([0, 1, 2, 0, 1, 0])
     assert first_rows(x, y, ends, steps).tolist() == [0, 3, 5]
     assert first_rows(x, y, ends, np.full(6, 9)).tolist() == [0, 3]  # without steps an end is all that is seen
+    by_turns = np.array([0, 3, 1, 4, 2, 5])  # as several episodes at once are told
+    assert first_rows(x[by_turns], y[by_turns], ends[by_turns], steps[by_turns]).tolist() == [0, 1, 5]
     assert first_rows(x[:0], y[:0], ends[:0], steps[:0]).tolist() == []
 
 
