@@ -4,7 +4,9 @@
   const dark = window.matchMedia("screen and (prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const font = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif", size: 13 };
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  // Exactly these buttons: what plotly.js adds by itself depends on its version, and some of it sends the data elsewhere.
+  const buttons = [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]];
+  const config = { responsive: true, displaylogo: false, modeBarButtons: buttons, plotlyServerURL: "" };
 
   function themed(layout) {  // the page's colours, and a tool bar above the drawing, where it covers nothing
     const axis = { gridcolor: colour("grid"), linecolor: colour("soft"), tickcolor: colour("soft") };
