@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelrl.reporting.actions import action_colours, action_names, action_signs, inks
 from kernelrl.reporting.certified import Intervals, certified_chart
-from kernelrl.reporting.figures import action_colours, action_names, window_of
+from kernelrl.reporting.figures import window_of
 from kernelrl.reporting.maps import Maps, Plane
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
 from kernelrl.reporting.style import OPTIMUM, line_of
@@ -161,8 +162,9 @@ def map_data(summary: Summary) -> dict[str, Any] | None:
             }
         )  # fmt: skip
     actions = max(entry.actions for entry in summary.maps)
+    names, colours = action_names(summary, actions), action_colours(actions)
     return {
         "x": plane.x.tolist(), "y": plane.y.tolist(), "low": plane.low.tolist(), "high": plane.high.tolist(),
-        "equal": plane.equal, "actions": action_names(summary, actions),
-        "colours": action_colours(actions), "labels": labels,
+        "equal": plane.equal, "actions": names,
+        "colours": colours, "inks": inks(colours), "signs": action_signs(names), "labels": labels,
     }  # fmt: skip

@@ -6,20 +6,20 @@ import re
 from types import MappingProxyType
 from typing import Any
 
-import gymnasium as gym
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, LogNorm, Normalize, to_hex
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from kernelrl.envs.motion import Motion
+from kernelrl.reporting.actions import action_colours, action_names, action_signs, for_legend, inks
 from kernelrl.reporting.certified import Intervals, draw_certified
 from kernelrl.reporting.drawing import STYLE
-from kernelrl.reporting.maps import LEVELS, Leaves, Maps, Plane, possible
+from kernelrl.reporting.maps import Leaves, Maps, Plane, possible
 from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
-from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
+from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
 
 __all__ = ["draw_all", "plain"]
@@ -208,17 +208,6 @@ TITLES = {
 }  # fmt: skip
 
 
-def action_names(summary: Summary, actions: int) -> list[str]:
-    """The actions' names, or their numbers; the levels of continuous ones."""
-    space = summary.env.action_space if summary.env is not None else None
-    if isinstance(space, gym.spaces.Box):
-        return [f"{level:.3g}" for level in np.linspace(space.low.flat[0], space.high.flat[0], actions)]
-    if summary.motion is not None:
-        return list(summary.motion.actions)
-    first = int(getattr(summary.env.action_space, "start", 0)) if summary.env is not None else 0
-    return [f"action {first + a}" for a in range(actions)]
-
-
 def draw_maps(summary: Summary, plane: Plane, maps: Maps) -> Figure:
     """A label's maps at the first step after its last episode."""
     panels = [*maps.fields, *(["partition"] if maps.leaves else [])]
@@ -262,10 +251,24 @@ def draw_map(
     mesh = axes.pcolormesh(plane.x, plane.y, field, norm=norm, cmap=colours, shading="nearest", rasterized=True)
     axes.set_title(TITLES[name])
     if name == "policy":
-        patches = [Patch(color=c, label=plain(a)) for a, c in zip(actions, action_colours(maps.actions), strict=False)]
+        signs = action_signs(actions) or [""] * len(actions)
+        entries = zip(signs, actions, action_colours(maps.actions), strict=False)
+        patches = [Patch(color=c, label=plain(f"{sign} {name}".strip())) for sign, name, c in entries]
+        draw_signs(axes, plane, field, signs)
         axes.legend(handles=for_legend(patches), loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
     else:
         figure.colorbar(mesh, cax=beside(axes), label={"value": "V", "count": "C", "bonus": "B"}[name])
+
+
+def draw_signs(axes: Axes, plane: Plane, field: Floats, signs: list[str]) -> None:
+    """The signs of the actions at some of the cells: nobody needs to tell colours apart."""
+    every = max(1, len(plane.x) // 10)
+    colours = inks(action_colours(len(signs)))
+    for j in range(every // 2, len(plane.y), every):
+        for i in range(every // 2, len(plane.x), every):
+            if not np.isnan(field[j, i]) and (sign := signs[int(field[j, i])]):
+                ink = colours[int(field[j, i])]
+                axes.text(plane.x[i], plane.y[j], sign, color=ink, fontsize=7, ha="center", va="center", clip_on=True)
 
 
 def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, highest: float) -> None:
@@ -279,15 +282,3 @@ def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, high
     axes.add_collection(collection)
     axes.set_title(f"partition, Q of {plain(action)}")
     figure.colorbar(collection, cax=beside(axes), label="Q")
-
-
-def for_legend(entries: list[Any]) -> list[Any]:
-    """At most eight entries; of the levels of a continuous action nine, from the highest to the lowest."""
-    return entries[:: -(LEVELS // 8)] if len(entries) == LEVELS else entries[:8]
-
-
-def action_colours(actions: int) -> list[str]:
-    """One colour per action; they repeat after eight. Levels of a continuous one go from blue to red."""
-    if actions == LEVELS:
-        return [to_hex(colour) for colour in matplotlib.colormaps["coolwarm"](np.linspace(0.0, 1.0, LEVELS))]
-    return [ACTION_COLOURS[a % len(ACTION_COLOURS)] for a in range(actions)]

@@ -16,7 +16,8 @@ DASHES = (
 )
 OPTIMUM = "#555555"  # the optimal policy's line, thin and solid
 MARKERS = "osD^vPX*"
-ACTION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+# Of actions, whose areas meet in maps: each has a lightness of its own, the first four far apart.
+ACTION_COLOURS = ("#0B3C6F", "#F6E27A", "#B4432E", "#5AB4C8", "#6A3D7C", "#E8A0B8", "#5C8F3A", "#141414")
 
 
 class Line(NamedTuple):
