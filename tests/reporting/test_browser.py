@@ -54,6 +54,21 @@ def test_maps_name_their_axes_and_scales(browser, report):
             assert "x₁" in said and "x₂" in said and letter in said
 
 
+def test_the_policy_has_signs(browser, report):
+    """Each sign stands on its action, and the legend has all of them."""
+    with opened(browser, report) as (page, wrong):
+        legend = page.locator("#map-figure-policy .swatch").all_inner_texts()
+        assert legend == ["→", "←", "↑", "↓"]
+        drawn = page.evaluate(
+            """(() => {
+              const [map, signs] = document.getElementById("map-policy").data;
+              return signs.x.map((x, n) => [map.z[map.y.indexOf(signs.y[n])][map.x.indexOf(x)], signs.text[n]]);
+            })()"""
+        )
+        assert len(drawn) > 20 and all(legend[action] == sign for action, sign in drawn)
+        assert wrong == []
+
+
 def test_partition_follows_action_and_step(browser, report):
     with opened(browser, report) as (page, wrong):
         assert page.locator("#map-figure-partition").is_hidden()

@@ -7,13 +7,13 @@ from typing import Any
 import gymnasium as gym
 import matplotlib
 import numpy as np
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 
 from kernelrl.reporting.maps import LEVELS
-from kernelrl.reporting.style import ACTION_COLOURS
+from kernelrl.reporting.style import ACTION_COLOURS, ink_on
 from kernelrl.reporting.summary import Summary
 
-__all__ = ["action_colours", "action_names", "action_signs", "for_legend", "grey_of", "inks"]
+__all__ = ["action_colours", "action_names", "action_signs", "for_legend", "inks"]
 
 ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓", "stay": "•"}
 
@@ -49,15 +49,9 @@ def action_colours(actions: int) -> list[str]:
     return [ACTION_COLOURS[a % len(ACTION_COLOURS)] for a in range(actions)]
 
 
-def grey_of(colour: str) -> float:
-    """How light a colour is without its hue, from 0 to 1: what a printer in black and white makes of it."""
-    red, green, blue = to_rgb(colour)
-    return 0.299 * red + 0.587 * green + 0.114 * blue
-
-
 def inks(colours: list[str]) -> list[str]:
     """The colour of signs on each colour."""
-    return ["#ffffff" if grey_of(colour) < 0.5 else "#000000" for colour in colours]
+    return [ink_on(colour) for colour in colours]
 
 
 def for_legend(entries: list[Any]) -> list[Any]:

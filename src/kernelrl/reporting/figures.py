@@ -18,11 +18,11 @@ from kernelrl.reporting.actions import action_colours, action_names, action_sign
 from kernelrl.reporting.certified import Intervals, draw_certified
 from kernelrl.reporting.drawing import STYLE
 from kernelrl.reporting.maps import Leaves, Maps, Plane, possible
-from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
+from kernelrl.reporting.statistics import Floats, geometric_mean_with_interval, mean_with_interval, regret, smoothed, thinned
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
 
-__all__ = ["draw_all", "plain"]
+__all__ = ["draw_all", "plain", "times_shown"]
 
 POINTS = 400  # of a curve
 MOST_STARTS = 20  # that are marked
@@ -104,10 +104,10 @@ def union(rectangles: list[Rectangle]) -> Any:
 # ------------------------------------------------------------------------------------------------------------- curves
 
 
-def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_limit: float = -np.inf) -> None:
-    """A label's mean over seeds and its interval, `curves` (n, len(k)) at episodes `k`."""
+def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_limit: float, of: Any) -> None:
+    """A label's mean over seeds and its interval, by the function `of` `curves` (n, len(k)) at episodes `k`."""
     style = line_of(index)
-    mean, low, high = mean_with_interval(curves)
+    mean, low, high = of(curves)
     axes.plot(
         k, mean, color=style.colour, linestyle=style.pattern, linewidth=1.6, label=label, marker=style.marker,
         markersize=4.5, markevery=(0.03 + 0.02 * (index % 5), 0.14),
@@ -117,12 +117,13 @@ def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_l
 
 
 def draw_labels(
-    axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({})
-) -> None:
+    axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({}),
+    of: Any = mean_with_interval,
+) -> None:  # fmt: skip
     """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` are their names."""
     for c in curves:
         at = thinned(c.episodes, POINTS)
-        draw_curve(axes, c.place, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
+        draw_curve(axes, c.place, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit, of)
     axes.set_xlabel("episodes")
     axes.margins(x=0.01)
 
@@ -149,7 +150,7 @@ def draw_total_reward(summary: Summary) -> Figure:
     if summary.optimal is not None:
         K = max(c.episodes for c in summary.curves)
         axes.plot([0, K], [0, K * summary.optimal.start_value], color=OPTIMUM, linewidth=1, label="optimal policy")
-    axes.ticklabel_format(style="sci", scilimits=(0, 0))
+    axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     axes.set_ylabel("total reward")
     legend(figure, axes)
     return figure
@@ -162,7 +163,7 @@ def draw_regret(summary: Summary) -> Figure:
     for axes, limit in ((linear, -np.inf), (logarithmic, 1e-3)):
         draw_labels(axes, summary.curves, lambda c: regret(c.returns, best), limit, with_exponents(summary))
         axes.set_ylabel("regret")
-    linear.ticklabel_format(style="sci", scilimits=(0, 0))
+    linear.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     logarithmic.set(xscale="log", yscale="log")
     legend(figure, linear)
     return figure
@@ -191,11 +192,18 @@ def window_of(summary: Summary) -> int:
     return max(1, max(c.episodes for c in summary.curves) // 50)
 
 
+def times_shown(summary: Summary) -> tuple[float, float]:
+    """The ends of an axis of learning times: around those of all runs. Intervals of few seeds may go beyond."""
+    least = [c.seconds[c.seconds > 0].min(initial=np.inf) for c in summary.curves]
+    low, high = min(least), max(c.seconds.max() for c in summary.curves)
+    return (float(low) / 2, 2 * float(high)) if low <= high else (1e-3, 1.0)
+
+
 def draw_time(summary: Summary) -> Figure:
     """Learning time against episodes."""
     figure, axes = new_axes()
-    draw_labels(axes, summary.curves, lambda c: c.seconds, 1e-9)
-    axes.set(yscale="log", ylabel="seconds of learning")
+    draw_labels(axes, summary.curves, lambda c: c.seconds, of=geometric_mean_with_interval)
+    axes.set(yscale="log", ylabel="seconds of learning", ylim=times_shown(summary))
     legend(figure, axes)
     return figure
 
