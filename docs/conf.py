@@ -56,6 +56,8 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def setup(app: Sphinx) -> None:
-    """Docstrings are read as Markdown; the list of layers in design.md is plain text."""
+    """How docstrings and pages are read; the list of layers in design.md is plain text."""
     app.add_lexer("layers", TextLexer)
     app.connect("autodoc-process-docstring", docstrings.as_restructured_text, priority=100)
+    app.connect("autodoc-skip-member", docstrings.leave_out)
+    app.connect("source-read", docstrings.read_page)

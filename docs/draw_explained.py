@@ -122,8 +122,9 @@ def draw_merging(out: Path) -> None:
             axes.plot(*np.stack([state, points[number]]).T, color="#999999", linewidth=0.5, zorder=1)
         axes.plot(*states.T, ".", color=RED, markersize=2, zorder=2)
         axes.scatter(*points.T, s=8 + 3 * counts, facecolor="none", edgecolor=BLUE, linewidth=1, zorder=3)
-        axes.set(xlim=(0, 2), ylim=(0, 1), aspect="equal", ylabel=f"within {distance}")
-        axes.set_title(f"{len(states)} states, {len(points)} representatives", fontsize=10)
+        axes.set(xlim=(0, 2), ylim=(0, 1), aspect="equal", ylabel="$x_2$")
+        axes.set_title(f"within {distance}: {len(states)} states, {len(points)} representatives", fontsize=10)
+    row[-1].set_xlabel("$x_1$")
     save(figure, out / "explained_merging.png")
 
 
@@ -148,6 +149,10 @@ def draw_optimism(out: Path) -> None:
         figure.colorbar(left, ax=row[0], shrink=0.85)
         bar = figure.colorbar(right, ax=row[1], shrink=0.85)
         bar.set_ticks([0, 1, 2, 3, 4], labels=["0", "10", "100", "1,000", "10,000"])
+    for axes in grid[-1]:
+        axes.set_xlabel("$x_1$")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("$x_2$")
     save(figure, out / "explained_optimism.png")
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
+import gymnasium as gym
 import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
-
-import gymnasium as gym
 
 from kernelrl import envs, experiments
 from kernelrl.reporting.drawing import STYLE

@@ -160,3 +160,20 @@ def script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_alt_texts_keep_their_spaces():
+    """Sphinx leaves out ends of lines in alt texts, so pages are read with each alt text in one line."""
+    docstrings = script("docstrings")
+    assert docstrings.with_whole_alt_texts("a\nb ![upper\nright](x.png) c\n") == "a\nb ![upper right](x.png) c\n"
+    for page in (ROOT / "docs").glob("*.md"):
+        read = docstrings.with_whole_alt_texts(page.read_text())
+        assert not re.search(r"!\[[^\]]*\n", read), page.name
+
+
+def test_the_page_of_agents_leaves_out_inner_methods():
+    is_inner = script("docstrings").is_inner
+    inner = ("exact_plan", "merged_plan", "model_of", "capture", "reinstate", "after_rows", "new_model", "get_ready")
+    assert all(map(is_inner, inner))
+    public = ("fit", "act", "choose", "observe", "q_values", "values", "counts", "save", "partition", "certificate")
+    assert not any(map(is_inner, public))

@@ -69,7 +69,8 @@ def grey(colour):
 def test_actions_are_told_apart_without_colours(actions, apart):
     greys = [grey(colour) for colour in action_colours(actions)]
     assert min(abs(a - b) for a, b in itertools.combinations(greys, 2)) >= apart
-    assert all(contrast(ink, colour) > 4.5 for ink, colour in zip(inks(action_colours(8)), action_colours(8)))
+    colours = action_colours(8)
+    assert all(contrast(ink, colour) > 4.5 for ink, colour in zip(inks(colours), colours, strict=True))
 
 
 def test_levels_of_an_action_become_lighter():

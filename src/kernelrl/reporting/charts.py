@@ -17,7 +17,14 @@ from kernelrl.reporting.actions import action_colours, action_names, action_sign
 from kernelrl.reporting.certified import Intervals, certified_chart
 from kernelrl.reporting.figures import times_shown, window_of
 from kernelrl.reporting.maps import Maps, Plane
-from kernelrl.reporting.statistics import Floats, geometric_mean_with_interval, mean_with_interval, regret, smoothed, thinned
+from kernelrl.reporting.statistics import (
+    Floats,
+    geometric_mean_with_interval,
+    mean_with_interval,
+    regret,
+    smoothed,
+    thinned,
+)
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Summary
 
@@ -34,8 +41,10 @@ def numbers(values: Any, dtype: str = "<f4") -> dict[str, str]:
     return {"dtype": dtype.lstrip("<"), "bdata": base64.b64encode(array.tobytes()).decode()}
 
 
-def traces_of(summary: Summary, what: Any, above: float = -np.inf, of: Any = mean_with_interval) -> list[dict[str, Any]]:
-    """The mean and interval by `of` of `what(c)` (n, K) of every label; on a logarithmic axis only what is `above` 0."""
+def traces_of(
+    summary: Summary, what: Any, above: float = -np.inf, of: Any = mean_with_interval
+) -> list[dict[str, Any]]:
+    """Mean and interval, by `of`, of `what(c)` (n, K) of every label; on a logarithmic axis only what is `above` 0."""
     traces = []
     for c in summary.curves:
         i, at, style = c.place, thinned(c.episodes, POINTS), line_of(c.place)

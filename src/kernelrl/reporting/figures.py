@@ -18,7 +18,14 @@ from kernelrl.reporting.actions import action_colours, action_names, action_sign
 from kernelrl.reporting.certified import Intervals, draw_certified
 from kernelrl.reporting.drawing import STYLE
 from kernelrl.reporting.maps import Leaves, Maps, Plane, possible
-from kernelrl.reporting.statistics import Floats, geometric_mean_with_interval, mean_with_interval, regret, smoothed, thinned
+from kernelrl.reporting.statistics import (
+    Floats,
+    geometric_mean_with_interval,
+    mean_with_interval,
+    regret,
+    smoothed,
+    thinned,
+)
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
 
