@@ -8,6 +8,7 @@ Takes less than a minute, most of it compiling the first time.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import gymnasium as gym
@@ -77,6 +78,14 @@ def draw_bonus(out: Path) -> None:
         draw_estimate(axes, number, 0.06)
         axes.set_title(f"{number} samples")
     finish(figure, row, "value", out / "explained_bonus.png")
+
+
+def write_samples(path: Path) -> None:
+    """The samples for the figure that readers move (docs/_static/explained.js)."""
+    x, r = samples(300)
+    content = {"x": x.round(4).tolist(), "r": r.astype(int).tolist()}
+    path.write_text(f"window.explainedSamples = {json.dumps(content)};\n")
+    print(path)
 
 
 def draw_bandwidth(out: Path) -> None:
@@ -170,5 +179,6 @@ if __name__ == "__main__":
     plt.rcParams.update(
         {"figure.constrained_layout.use": True, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     )
+    write_samples(Path(__file__).parent / "_static" / "explained_samples.js")
     for draw in (draw_bonus, draw_bandwidth, draw_merging, draw_optimism):
         draw(folder)
