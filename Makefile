@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 BENCHMARKS := $(patsubst benchmarks/%.py,%,$(filter-out benchmarks/_%,$(sort $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup figure paper suite suite-docs test again soak lint docs docs-figures gallery package coverage bench bench-compare clean
+.PHONY: help setup figure paper suite suite-docs test again soak lint docs docs-figures readme-figure gallery package coverage bench bench-compare clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -74,6 +74,9 @@ docs: $(DEV)  ## build the documentation: build/docs/index.html; any warning is 
 
 docs-figures: $(DEV)  ## draw the figures of docs/explained.md again
 	@$(BIN)/python docs/draw_explained.py
+
+readme-figure: $(INSTALLED)  ## learn with 8 seeds and draw the first figure of README.md again (a few minutes)
+	@$(BIN)/python docs/draw_learning.py
 
 gallery: $(DEV)  ## learn and draw docs/gallery.md again: an episode in each environment
 	@$(BIN)/python docs/draw_gallery.py

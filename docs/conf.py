@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
@@ -47,6 +48,7 @@ html_theme = "furo"
 html_show_copyright = False  # LICENSE says it
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = []  # those of one page: `scripts_of`
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
@@ -55,7 +57,17 @@ pygments_dark_style = "a11y-high-contrast-dark"
 copybutton_exclude = ".linenos, .gp, .go"
 
 
+def scripts_of(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """The page with a figure that readers move loads its scripts."""
+    if name == "explained":
+        for script in ("explained_samples.js", "explained.js"):
+            app.add_js_file(script, loading_method="defer")
+
+
 def setup(app: Sphinx) -> None:
-    """Docstrings are read as Markdown; the list of layers in design.md is plain text."""
+    """How docstrings and pages are read; the list of layers in design.md is plain text."""
     app.add_lexer("layers", TextLexer)
     app.connect("autodoc-process-docstring", docstrings.as_restructured_text, priority=100)
+    app.connect("autodoc-skip-member", docstrings.leave_out)
+    app.connect("source-read", docstrings.read_page)
+    app.connect("html-page-context", scripts_of)

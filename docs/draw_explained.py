@@ -8,6 +8,7 @@ Takes less than a minute, most of it compiling the first time.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import gymnasium as gym
@@ -79,6 +80,14 @@ def draw_bonus(out: Path) -> None:
     finish(figure, row, "value", out / "explained_bonus.png")
 
 
+def write_samples(path: Path) -> None:
+    """The samples for the figure that readers move (docs/_static/explained.js)."""
+    x, r = samples(300)
+    content = {"x": x.round(4).tolist(), "r": r.astype(int).tolist()}
+    path.write_text(f"window.explainedSamples = {json.dumps(content)};\n")
+    print(path)
+
+
 def draw_bandwidth(out: Path) -> None:
     """The same samples with three bandwidths."""
     figure, row = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True)
@@ -122,8 +131,9 @@ def draw_merging(out: Path) -> None:
             axes.plot(*np.stack([state, points[number]]).T, color="#999999", linewidth=0.5, zorder=1)
         axes.plot(*states.T, ".", color=RED, markersize=2, zorder=2)
         axes.scatter(*points.T, s=8 + 3 * counts, facecolor="none", edgecolor=BLUE, linewidth=1, zorder=3)
-        axes.set(xlim=(0, 2), ylim=(0, 1), aspect="equal", ylabel=f"within {distance}")
-        axes.set_title(f"{len(states)} states, {len(points)} representatives", fontsize=10)
+        axes.set(xlim=(0, 2), ylim=(0, 1), aspect="equal", ylabel="$x_2$")
+        axes.set_title(f"within {distance}: {len(states)} states, {len(points)} representatives", fontsize=10)
+    row[-1].set_xlabel("$x_1$")
     save(figure, out / "explained_merging.png")
 
 
@@ -148,6 +158,10 @@ def draw_optimism(out: Path) -> None:
         figure.colorbar(left, ax=row[0], shrink=0.85)
         bar = figure.colorbar(right, ax=row[1], shrink=0.85)
         bar.set_ticks([0, 1, 2, 3, 4], labels=["0", "10", "100", "1,000", "10,000"])
+    for axes in grid[-1]:
+        axes.set_xlabel("$x_1$")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("$x_2$")
     save(figure, out / "explained_optimism.png")
 
 
@@ -165,5 +179,6 @@ if __name__ == "__main__":
     plt.rcParams.update(
         {"figure.constrained_layout.use": True, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
     )
+    write_samples(Path(__file__).parent / "_static" / "explained_samples.js")
     for draw in (draw_bonus, draw_bandwidth, draw_merging, draw_optimism):
         draw(folder)

@@ -1,6 +1,8 @@
 """Draw the gallery, docs/gallery.md: one episode of a trained agent in each environment of the package.
 
-    python docs/draw_gallery.py [--out docs/figures]
+    python docs/draw_gallery.py [--out docs/figures] [--page docs/gallery.md] [--only Ramp Oil]
+
+The table of the page is written, too, between the lines `<!-- table: begin -->` and `<!-- table: end -->`.
 
 Each agent is `krl.KernelUCBVI()` with nothing set. Takes a few minutes, most of it compiling the first time.
 """
@@ -8,6 +10,7 @@ Each agent is `krl.KernelUCBVI()` with nothing set. Takes a few minutes, most of
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ EPISODES = {
     "Ambulance": 300,
 }  # fmt: skip
 FRAMES = 6
+BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 SEEDS = range(21)  # of the episodes that are played; the one with the median return is shown
 
 
@@ -59,8 +63,8 @@ def draw_line(agent: krl.KernelUCBVI, env: gym.Env[Any, Any], path: Path) -> flo
     return total
 
 
-def draw(name: str, out: Path) -> None:
-    """Learn, play once, and draw some of its frames side by side."""
+def draw(name: str, out: Path) -> str:
+    """Learn, play once, and draw some of its frames side by side; return the row of the table."""
     made, path = f"kernelrl/{name}-v0", out / f"gallery_{name}.png"
     agent = krl.KernelUCBVI()
     agent.fit(made, EPISODES[name], seed=0, progress=False)
@@ -75,6 +79,19 @@ def draw(name: str, out: Path) -> None:
     else:
         total = draw_line(agent, plain, path)
     print(f"{name}: {EPISODES[name]} episodes; shown {total:.3g}, mean of 100 {mean:.3g}", flush=True)
+    return f"| {name} | {EPISODES[name]:,} episodes | {total:.3g} | {mean:.3g} |"
+
+
+def with_rows(page: str, rows: dict[str, str]) -> str:
+    """The page with these rows in its table, in place of those of the same environments; the others stay."""
+    if BEGIN not in page or END not in page:
+        raise ValueError(f"the page needs the lines {BEGIN.strip()} and {END.strip()}")
+    before, _, rest = page.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    known = {row[1]: row[0] for row in re.findall(r"^(\| (\w+) \|.*\|)$", table, re.M) if row[1] in EPISODES} | rows
+    head = "| environment | learnt in | shown | mean of 100 |\n|---|---|---|---|\n"
+    body = "".join(f"{known[name]}\n" for name in EPISODES if name in known)
+    return f"{before}{BEGIN}{head}{body}{END}{after}"
 
 
 def draw_frames(frames: list[Any], path: Path) -> None:
@@ -98,8 +115,9 @@ def draw_frames(frames: list[Any], path: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "figures")
+    parser.add_argument("--page", type=Path, default=Path(__file__).parent / "gallery.md")
     parser.add_argument("--only", choices=EPISODES, nargs="+")
     given = parser.parse_args()
     plt.rcParams["figure.constrained_layout.use"] = True
-    for each in given.only or EPISODES:
-        draw(each, given.out)
+    drawn = {each: draw(each, given.out) for each in given.only or EPISODES}
+    given.page.write_text(with_rows(given.page.read_text(encoding="utf-8"), drawn), encoding="utf-8")

@@ -64,7 +64,7 @@ def violations(
     return float(violated.mean())
 
 
-def draw_coverage(out: Path) -> None:
+def draw_coverage(out: Path, paths: int = 4000, steps: int = 400) -> None:
     """How often the two lemmas are violated, against δ."""
     deltas = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
     figure, axes = plt.subplots(figsize=(7, 4.2))
@@ -72,9 +72,9 @@ def draw_coverage(out: Path) -> None:
     cases = [(kind, who) for kind in ("Hoeffding", "Bernstein")
              for who in ("weights all 1", "stops when it is ahead", "presses on when it is ahead")]  # fmt: skip
     for (kind, adversary), colour, marker in zip(cases, COLOURS, "osv^D*", strict=True):
-        rates = [violations(delta, kind, adversary) for delta in deltas]
+        rates = [violations(delta, kind, adversary, paths, steps) for delta in deltas]
         axes.plot(deltas, np.maximum(rates, 1e-4), color=colour, marker=marker, label=f"{kind}, {adversary}")
-    axes.set(xscale="log", yscale="log", xlabel="δ", ylabel="share of 4,000 paths that violate it by t = 400",
+    axes.set(xscale="log", yscale="log", xlabel="δ", ylabel=f"share of {paths:,} paths that violate it by t = {steps}",
              title="Both lemmas, at all times (10⁻⁴: never)", ylim=(7e-5, 1))  # fmt: skip
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, out / "theory_coverage.png")

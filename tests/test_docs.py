@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from functools import cache
 from pathlib import Path
@@ -118,3 +119,61 @@ def test_reference_has_every_public_name():
     for name in kernelrl.__all__:
         thing = getattr(kernelrl, name)
         assert (thing.__name__ if isinstance(thing, ModuleType) else f"kernelrl.{name}") in named, name
+
+
+def links_of(text: str) -> list[str]:
+    """Where a page's links and pictures lead, blocks of code apart."""
+    return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.S))
+
+
+def anchors_of(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_relative_links_lead_somewhere(name):
+    relative = [link for link in links_of((ROOT / name).read_text()) if not link.startswith("http")]
+    assert len(relative) >= 2
+    for link in relative:
+        file, _, anchor = link.partition("#")
+        assert (ROOT / file).exists(), f"{name}: {link}"
+        if anchor:
+            assert anchor in anchors_of((ROOT / file).read_text()), f"{name}: {link}"
+
+
+def test_the_table_of_the_gallery_is_written_between_its_markers():
+    gallery = script("draw_gallery")
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    assert gallery.with_rows(page, {}) == page, "make gallery writes it"
+    changed = gallery.with_rows(page, {"Oil": "| Oil | 7 episodes | 1 | 2 |"})
+    assert [line for line in changed.splitlines() if line not in page.splitlines()] == ["| Oil | 7 episodes | 1 | 2 |"]
+    assert all(f"| {name} | {count:,} episodes |" in page for name, count in gallery.EPISODES.items())
+    with pytest.raises(ValueError, match="table: begin"):
+        gallery.with_rows("no table", {})
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/, imported."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_alt_texts_keep_their_spaces():
+    """Sphinx leaves out ends of lines in alt texts, so pages are read with each alt text in one line."""
+    docstrings = script("docstrings")
+    assert docstrings.with_whole_alt_texts("a\nb ![upper\nright](x.png) c\n") == "a\nb ![upper right](x.png) c\n"
+    for page in (ROOT / "docs").glob("*.md"):
+        read = docstrings.with_whole_alt_texts(page.read_text())
+        assert not re.search(r"!\[[^\]]*\n", read), page.name
+
+
+def test_the_page_of_agents_leaves_out_inner_methods():
+    is_inner = script("docstrings").is_inner
+    inner = ("exact_plan", "merged_plan", "model_of", "capture", "reinstate", "after_rows", "new_model", "get_ready")
+    assert all(map(is_inner, inner))
+    public = ("fit", "act", "choose", "observe", "q_values", "values", "counts", "save", "partition", "certificate")
+    assert not any(map(is_inner, public))

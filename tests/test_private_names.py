@@ -10,6 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "kernelrl"
 OWN = ("self", "cls")
 OF_NAMED_TUPLES = ("_replace", "_fields", "_asdict", "_make", "_field_defaults")  # public, whatever their names
+OF_NUMBA = ("numba", "numba.types", "numba.extending")  # what it documents for users
 # Names of other libraries for which they have no public one: file, name and why it is needed.
 EXCEPTIONS = {
     ("jit/numba_private.py", "_unique_ids"): "numba numbers functions from 1 in every process, and names code by that",
@@ -56,11 +57,17 @@ def foreign_names(source: str) -> list[tuple[int, str]]:
 
 
 def private_of_numba(source: str) -> list[str]:
-    """Private names of numba, and of its options, that a file imports or writes."""
+    """Names of numba's inside that a file imports, and private ones of its options that it writes."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numba":
-            found += [alias.name for alias in node.names if is_private(alias.name)]
+            if node.module not in OF_NUMBA:
+                found.append(str(node.module))
+            found += [alias.name for alias in node.names if is_private(alias.name) or alias.name in ("core", "np")]
+        elif isinstance(node, ast.Import):
+            found += [a.name for a in node.names if a.name.partition(".")[0] == "numba" and a.name not in OF_NUMBA]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in ("numba.core", "numba.np"):
+            found.append(ast.unparse(node))
         elif isinstance(node, ast.Constant) and node.value in ("_nrt", "_code", "_final_module", "_cache"):
             found.append(str(node.value))
     return found
@@ -69,6 +76,21 @@ def private_of_numba(source: str) -> list[str]:
 def test_private_parts_of_numba_are_in_one_file():
     where = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if private_of_numba(file.read_text())}
     assert where == {"jit/numba_private.py"}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from numba.core import cgutils", ["numba.core"]),
+        ("from numba import core, types", ["core"]),
+        ("import numba.core.event", ["numba.core.event"]),
+        ("import numba\nnumba.core.event.register()", ["numba.core"]),
+        ("from numba import _dynfunc", ["_dynfunc"]),
+        ("from numba.extending import overload\nimport numba\nnumba.njit", []),
+    ],
+)
+def test_the_test_sees_the_inside_of_numba(source, found):
+    assert private_of_numba(source) == found
 
 
 def test_no_private_name_is_used_from_outside():

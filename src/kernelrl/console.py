@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numba.core import event
 
 from kernelrl.jit.code_cache import cache_of
+from kernelrl.jit.numba_private import event
 
 __all__ = ["CompileNotice", "Interrupts", "Job", "Progress", "Runs", "Status", "say", "track", "waiting"]
 

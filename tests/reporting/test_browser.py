@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from report_pages import opened
@@ -50,6 +52,21 @@ def test_maps_name_their_axes_and_scales(browser, report):
         for name, letter in (("value", "V"), ("count", "C"), ("bonus", "B")):
             said = page.locator(f"#map-{name}").text_content()
             assert "x₁" in said and "x₂" in said and letter in said
+
+
+def test_the_policy_has_signs(browser, report):
+    """Each sign stands on its action, and the legend has all of them."""
+    with opened(browser, report) as (page, wrong):
+        legend = page.locator("#map-figure-policy .swatch").all_inner_texts()
+        assert legend == ["→", "←", "↑", "↓"]
+        drawn = page.evaluate(
+            """(() => {
+              const [map, signs] = document.getElementById("map-policy").data;
+              return signs.x.map((x, n) => [map.z[map.y.indexOf(signs.y[n])][map.x.indexOf(x)], signs.text[n]]);
+            })()"""
+        )
+        assert len(drawn) > 20 and all(legend[action] == sign for action, sign in drawn)
+        assert wrong == []
 
 
 def test_partition_follows_action_and_step(browser, report):
@@ -110,6 +127,25 @@ def test_tool_bars_cover_nothing(browser, report):
             })"""
         )
         assert len(tops) > 5 and all(bar <= drawn + 1 for bar, drawn in tops), tops
+
+
+def test_tool_bars_send_nothing_elsewhere(browser, report):
+    """Every chart has the same few buttons: none shares, uploads or edits elsewhere, whatever plotly.js would add."""
+    wanted = ["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]
+    with opened(browser, report) as (page, wrong):
+        page.select_option("#map-label", label="dividing")
+        bars = page.evaluate(
+            """[...document.querySelectorAll(".js-plotly-plot")].filter((div) => div.clientWidth).map((div) => ({
+              names: div._fullLayout._modeBar.buttonsNames,
+              titles: [...div.querySelectorAll(".modebar-btn")].map((button) => button.dataset.title),
+            }))"""
+        )
+        assert len(bars) > 5
+        for bar in bars:
+            assert bar["names"] == wanted and len(bar["titles"]) == len(wanted)
+            assert not re.search("share|upload|cloud|edit|studio|send", " ".join(bar["titles"]), re.I), bar
+        assert page.locator("a.modebar-btn[href]").count() == 0
+        assert wrong == []
 
 
 def test_axes_have_plain_numbers(browser, report):

@@ -71,7 +71,8 @@ def test_the_section(report, summary):
     best = summary.optimal.values(found.state[None], 0)[0]
     np.testing.assert_allclose(numbers[:, 4], best, atol=6e-4)
     assert "after 40 episodes the optimal value at" in page.text and "lies inside all these bounds" in page.text
-    assert "random: it has no transitions: add `transitions = true`" in page.text
+    assert "random: it has no transitions: add transitions = true" in page.text and "`" not in page.text
+    assert "<code>transitions = true</code>" in report.read_text()
     assert "probability 90\xa0%" in page.text and "sides of 0.05" in page.text
     assert all((report.parent / f"certified.{kind}").exists() for kind in ("png", "pdf", "svg"))
 

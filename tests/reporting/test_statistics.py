@@ -160,3 +160,12 @@ def test_thinned(K):
     assert (np.diff(k) > 0).all()
     if K <= 1000:
         assert k.size == K
+
+
+def test_geometric_mean_by_hand():
+    """Means and intervals of logarithms are positive, whatever the seeds have."""
+    mean, low, high = s.geometric_mean_with_interval(np.array([[1.0, 1e-6, 0.0], [100.0, 1.0, 2.0]]))
+    np.testing.assert_allclose(mean[:2], [10.0, 1e-3])
+    half = 12.7062047 * np.log(10)  # t of one degree of freedom, times s/√2 of the logarithms 0 and 2·log 10
+    np.testing.assert_allclose([low[0], high[0]], [10 * np.exp(-half), 10 * np.exp(half)])
+    assert (low[:2] > 0).all() and np.isnan([mean[2], low[2], high[2]]).all()

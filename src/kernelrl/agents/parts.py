@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from kernelrl.bonuses.interface import before_data, check_before_data, count, value
 from kernelrl.envs.compiled import reason
@@ -18,6 +17,7 @@ from kernelrl.geometry.kernels import weight
 from kernelrl.geometry.metrics import embed, gap_squared, squared_distances
 from kernelrl.jit.compile import Verb, name_of
 from kernelrl.jit.fields import declared
+from kernelrl.jit.numba_private import NumbaError
 
 __all__ = ["check_bonus_form", "check_kernel_form", "check_space"]
 

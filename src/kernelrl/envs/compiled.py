@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
 from kernelrl.envs.interface import advance, reset
 from kernelrl.jit.compile import distinguish, name_of
+from kernelrl.jit.numba_private import NumbaError
 from kernelrl.jit.stream import new_stream, seed_stream
 
 __all__ = ["CompiledEnv"]

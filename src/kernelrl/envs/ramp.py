@@ -55,7 +55,7 @@ def advance_ramp(
 
 
 class Ramp(CompiledEnv):
-    """The walk as a Gymnasium environment: states are float64 (1,), actions left and right.
+    """A walk on a line, two moves (0 left, 1 right), rewards that grow to the right; small enough for theory.
 
     Args:
         move: how far an action moves.

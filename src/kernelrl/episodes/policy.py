@@ -14,10 +14,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.core.errors import TypingError
-from numba.core.imputils import lower_constant
-from numba.core.typing.templates import signature
+from numba import types
 from numba.extending import (
     NativeValue,
     lower_builtin,
@@ -31,6 +28,7 @@ from kernelrl.episodes.verbs import read_q
 from kernelrl.geometry.masks import first_allowed
 from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
+from kernelrl.jit.numba_private import TypingError, lower_constant, signature
 from kernelrl.jit.policy_verb import deployed_action
 
 __all__ = ["Policy", "ReadQ", "new_policy"]

@@ -27,19 +27,19 @@ from pathlib import Path
 
 import numba
 from llvmlite import binding as llvm
-from numba.core import sigutils
-from numba.core.caching import FunctionCache
-from numba.core.serialize import NumbaPickler
 
 from kernelrl.jit.code_key import Ingredients, UnknownError, classes_of, is_importable
 from kernelrl.jit.numba_private import (
     Cache,
+    FunctionCache,
+    NumbaPickler,
     final_module,
     kept_in,
     number_functions_from,
     put_cache,
     rebuilt,
     reduced,
+    sigutils,
 )
 
 try:

@@ -24,10 +24,10 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
 import numba
 import numpy as np
-from numba.core import types
-from numba.core.dispatcher import Dispatcher
+from numba import types
 
 from kernelrl.jit.handles import Pointer
+from kernelrl.jit.numba_private import Dispatcher
 
 __all__ = ["Ingredients", "UnknownError", "classes_of", "is_importable", "register"]
 

@@ -16,10 +16,9 @@ import math
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kernelrl.jit.numba_private import NO_REFERENCES
+from kernelrl.jit.numba_private import NO_REFERENCES, cgutils
 from kernelrl.jit.rows import COLUMNS, add_product, arrays_of, four, four_times, load, new_sums, scaled, store
 
 __all__ = ["MEMBERS", "TURNS", "add_rows_to_all", "best_rows_of_all"]

@@ -16,8 +16,7 @@ import hashlib
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typing.templates import AttributeTemplate
+from numba import types
 from numba.extending import (
     NativeValue,
     infer_getattr,
@@ -27,9 +26,8 @@ from numba.extending import (
     typeof_impl,
     unbox,
 )
-from numba.np.numpy_support import as_dtype
 
-from kernelrl.jit.numba_private import type_number
+from kernelrl.jit.numba_private import AttributeTemplate, as_dtype, cgutils, type_number
 from kernelrl.jit.owning import owned
 
 __all__ = ["Handle", "Pointer", "class_of", "hand_over", "model_of"]

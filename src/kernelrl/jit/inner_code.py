@@ -17,9 +17,7 @@ import ctypes
 import functools
 import sys
 
-from numba.core.compiler import Compiler, Flags
-
-from kernelrl.jit.numba_private import UnfinishedLibrary, make_function
+from kernelrl.jit.numba_private import Compiler, Flags, UnfinishedLibrary, make_function
 
 __all__ = ["EntryCompiler", "InnerCompiler"]
 

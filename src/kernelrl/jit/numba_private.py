@@ -1,21 +1,32 @@
-"""All that this package uses of numba without being invited to: names that begin with an underscore.
+"""All that this package uses of numba's inside: names that begin with an underscore, and all of `numba.core`.
 
-numba may change them in any version. Therefore its versions are bounded (pyproject.toml), and this is the file to look
-at when the bound is raised: `tests/test_cache.py`, `test_inner_code.py` and `test_compile_once.py` try what is here.
+numba may change them in any version. What it invites to use is in `numba`, `numba.types` and `numba.extending`, which
+any file imports. Therefore its versions are bounded (pyproject.toml), and this is the file to look at when the bound is
+raised: `tests/test_cache.py`, `test_inner_code.py` and `test_compile_once.py` try what is here. `import numba` loads
+all these modules, so that having them here costs no time.
 """
 
 import itertools
 import operator
 
 from numba import _dynfunc
+from numba.core import cgutils, event, sigutils
 from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import _Cache
+from numba.core.caching import FunctionCache, _Cache
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompileResult
+from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError, TypingError
+from numba.core.imputils import lower_constant
+from numba.core.serialize import NumbaPickler
+from numba.core.typing.templates import AttributeTemplate, signature
+from numba.np.numpy_support import as_dtype
 
 __all__ = [
-    "NO_REFERENCES", "Cache", "UnfinishedLibrary", "final_module", "kept_in", "make_function", "number_functions_from",
-    "put_cache", "rebuilt", "reduced", "type_number",
+    "NO_REFERENCES", "AttributeTemplate", "Cache", "Compiler", "Dispatcher", "Flags", "FunctionCache", "NumbaError",
+    "NumbaPickler", "TypingError", "UnfinishedLibrary", "as_dtype", "cgutils", "event", "final_module", "kept_in",
+    "lower_constant", "make_function", "number_functions_from", "put_cache", "rebuilt", "reduced", "signature",
+    "sigutils", "type_number",
 ]  # fmt: skip
 
 Cache = _Cache  # the base class of what numba's dispatchers take as their cache

@@ -9,11 +9,10 @@ itself: written in plain loops this takes two to five times as long. With the JI
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.lib.stride_tricks import as_strided
 
-from kernelrl.jit.numba_private import NO_REFERENCES
+from kernelrl.jit.numba_private import NO_REFERENCES, cgutils
 from kernelrl.jit.rows import COLUMNS, arrays_of, four_times, load, new_sums, store
 
 __all__ = ["SPAN", "add_patch", "read_patch"]

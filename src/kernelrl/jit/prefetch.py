@@ -6,11 +6,10 @@ waits longer for a chunk than it works on it. `prefetch` starts loading an addre
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from kernelrl.jit.compile import inner
-from kernelrl.jit.numba_private import NO_REFERENCES
+from kernelrl.jit.numba_private import NO_REFERENCES, cgutils
 
 __all__ = ["AHEAD", "prefetch_chunk", "prefetch_place"]
 

@@ -12,10 +12,9 @@ in `kernelrl.jit.group_rows`.
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kernelrl.jit.numba_private import NO_REFERENCES
+from kernelrl.jit.numba_private import NO_REFERENCES, cgutils
 
 __all__ = [
     "COLUMNS", "SUMS_AT_ONCE", "add_own_rows", "add_product", "add_rows", "arrays_of", "four", "four_times", "load",

@@ -10,10 +10,9 @@ NumPy does the same.
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kernelrl.jit.numba_private import NO_REFERENCES
+from kernelrl.jit.numba_private import NO_REFERENCES, cgutils
 from kernelrl.jit.rows import COLUMNS, arrays_of, four_times, load
 
 __all__ = ["AT_ONCE", "add_multiple"]

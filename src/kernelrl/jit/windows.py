@@ -16,10 +16,9 @@ import sys
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kernelrl.jit.numba_private import NO_REFERENCES
+from kernelrl.jit.numba_private import NO_REFERENCES, cgutils
 from kernelrl.jit.rows import arrays_of, at, four_times, load, store, vector_type
 
 __all__ = ["LANES", "WIDTH", "window_targets"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelrl.reporting.document import picture
+from kernelrl.reporting.document import marked, picture
 from kernelrl.reporting.statistics import Floats
 from kernelrl.reporting.style import OPTIMUM, line_of
 
@@ -153,7 +153,7 @@ def certified_section(summary: Summary, files: dict[str, list[Path]], legend: st
         content += f'<div class="whole">{legend}{boxes}{static}<p class="quiet">{caption(parts[0][1])}</p></div>'
         content += table(summary)
     if left:
-        reasons = "".join(f"<li>{escape(label)}: {escape(reason)}</li>" for label, reason in left)
+        reasons = "".join(f"<li>{escape(label)}: {marked(reason)}</li>" for label, reason in left)
         content += f'<p>Without bounds:</p><ul class="plain">{reasons}</ul>'
     return [("certified", "Certified bounds", content)]
 
@@ -187,7 +187,7 @@ def sentence(summary: Summary, label: str, part: Intervals) -> str:
         text += f". The optimal value itself, {best:.3f}, lies {'inside' if inside else 'NOT inside'} all these bounds"
         text += "" if inside else ": the declaration is probably wrong"
     if part.contradicted:
-        text += f". The data contradict the declaration: {escape(part.contradicted)}"
+        text += f". The data contradict the declaration: {marked(part.contradicted)}"
     return f"{text}."
 
 

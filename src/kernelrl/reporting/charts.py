@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 from typing import Any
 
 import numpy as np
 
+from kernelrl.reporting.actions import action_colours, action_names, action_signs, inks
 from kernelrl.reporting.certified import Intervals, certified_chart
-from kernelrl.reporting.figures import action_colours, action_names, window_of
+from kernelrl.reporting.figures import times_shown, window_of
 from kernelrl.reporting.maps import Maps, Plane
-from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
+from kernelrl.reporting.statistics import (
+    Floats,
+    geometric_mean_with_interval,
+    mean_with_interval,
+    regret,
+    smoothed,
+    thinned,
+)
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Summary
 
@@ -32,12 +41,14 @@ def numbers(values: Any, dtype: str = "<f4") -> dict[str, str]:
     return {"dtype": dtype.lstrip("<"), "bdata": base64.b64encode(array.tobytes()).decode()}
 
 
-def traces_of(summary: Summary, what: Any, above: float = -np.inf) -> list[dict[str, Any]]:
-    """The mean and interval of `what(c)` (n, K) of every label; on a logarithmic axis only what is `above` 0."""
+def traces_of(
+    summary: Summary, what: Any, above: float = -np.inf, of: Any = mean_with_interval
+) -> list[dict[str, Any]]:
+    """Mean and interval, by `of`, of `what(c)` (n, K) of every label; on a logarithmic axis only what is `above` 0."""
     traces = []
     for c in summary.curves:
         i, at, style = c.place, thinned(c.episodes, POINTS), line_of(c.place)
-        mean, low, high = (np.where(curve > above, curve, np.nan) for curve in mean_with_interval(what(c)[:, at]))
+        mean, low, high = (np.where(curve > above, curve, np.nan) for curve in of(what(c)[:, at]))
         if above > -np.inf:  # a band that reaches below 0 ends at the lower edge, without a gap
             low = np.where(np.isnan(low), np.nanmin(mean) / 10 if np.isfinite(mean).any() else np.nan, low)
         name, x = html.escape(c.label), numbers(at + 1, "<i4")
@@ -100,8 +111,9 @@ def curve_charts(summary: Summary) -> dict[str, Any]:
         charts["regret-log"] = chart(positive, LOG, {**LOG, "title": {"text": "regret"}})
     charts["total-reward"] = chart(total, {}, {"title": {"text": "total reward"}})
     charts["return"] = chart(recent, {}, {"title": {"text": "return"}})
-    time = traces_of(summary, lambda c: c.seconds, above=0.0)
-    charts["time"] = chart(time, {}, {**LOG, "title": {"text": "seconds of learning"}})
+    time = traces_of(summary, lambda c: c.seconds, of=geometric_mean_with_interval)
+    ends = [math.log10(end) for end in times_shown(summary)]
+    charts["time"] = chart(time, {}, {**LOG, "range": ends, "title": {"text": "seconds of learning"}})
     if any(isinstance(part, Intervals) for part in summary.certified.values()):
         charts["certified"] = chart(*certified_chart(summary))
     return charts
@@ -161,8 +173,9 @@ def map_data(summary: Summary) -> dict[str, Any] | None:
             }
         )  # fmt: skip
     actions = max(entry.actions for entry in summary.maps)
+    names, colours = action_names(summary, actions), action_colours(actions)
     return {
         "x": plane.x.tolist(), "y": plane.y.tolist(), "low": plane.low.tolist(), "high": plane.high.tolist(),
-        "equal": plane.equal, "actions": action_names(summary, actions),
-        "colours": action_colours(actions), "labels": labels,
+        "equal": plane.equal, "actions": names,
+        "colours": colours, "inks": inks(colours), "signs": action_signs(names), "labels": labels,
     }  # fmt: skip

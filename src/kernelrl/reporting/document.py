@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import string
 from collections.abc import Sequence
 from html import escape
@@ -14,7 +15,7 @@ from urllib.parse import quote
 
 from kernelrl.agents.files import replacing
 
-__all__ = ["NAME", "embedded", "files_list", "lines_of", "notes_box", "picture", "rendered", "write_text"]
+__all__ = ["NAME", "embedded", "files_list", "lines_of", "marked", "notes_box", "picture", "rendered", "write_text"]
 
 NAME = "report.html"
 
@@ -57,7 +58,12 @@ def notes_box(notes: Sequence[str]) -> str:
     """What the reader must know first."""
     if not notes:
         return ""
-    return f'<div class="notes"><ul>{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul></div>'
+    return f'<div class="notes"><ul>{"".join(f"<li>{marked(note)}</li>" for note in notes)}</ul></div>'
+
+
+def marked(text: str) -> str:
+    """A message as HTML: what stands between backticks is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def picture(kind: str, alt: str, paths: list[Path], suffix: str = ".svg") -> str:

@@ -6,23 +6,30 @@ import re
 from types import MappingProxyType
 from typing import Any
 
-import gymnasium as gym
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap, LogNorm, Normalize, to_hex
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from kernelrl.envs.motion import Motion
+from kernelrl.reporting.actions import action_colours, action_names, action_signs, for_legend, inks
 from kernelrl.reporting.certified import Intervals, draw_certified
 from kernelrl.reporting.drawing import STYLE
-from kernelrl.reporting.maps import LEVELS, Leaves, Maps, Plane, possible
-from kernelrl.reporting.statistics import Floats, mean_with_interval, regret, smoothed, thinned
-from kernelrl.reporting.style import ACTION_COLOURS, OPTIMUM, line_of
+from kernelrl.reporting.maps import Leaves, Maps, Plane, possible
+from kernelrl.reporting.statistics import (
+    Floats,
+    geometric_mean_with_interval,
+    mean_with_interval,
+    regret,
+    smoothed,
+    thinned,
+)
+from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import Curves, Summary
 
-__all__ = ["draw_all", "plain"]
+__all__ = ["draw_all", "plain", "times_shown"]
 
 POINTS = 400  # of a curve
 MOST_STARTS = 20  # that are marked
@@ -104,10 +111,10 @@ def union(rectangles: list[Rectangle]) -> Any:
 # ------------------------------------------------------------------------------------------------------------- curves
 
 
-def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_limit: float = -np.inf) -> None:
-    """A label's mean over seeds and its interval, `curves` (n, len(k)) at episodes `k`."""
+def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_limit: float, of: Any) -> None:
+    """A label's mean over seeds and its interval, by the function `of` `curves` (n, len(k)) at episodes `k`."""
     style = line_of(index)
-    mean, low, high = mean_with_interval(curves)
+    mean, low, high = of(curves)
     axes.plot(
         k, mean, color=style.colour, linestyle=style.pattern, linewidth=1.6, label=label, marker=style.marker,
         markersize=4.5, markevery=(0.03 + 0.02 * (index % 5), 0.14),
@@ -117,12 +124,13 @@ def draw_curve(axes: Axes, index: int, label: str, k: Any, curves: Floats, low_l
 
 
 def draw_labels(
-    axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({})
-) -> None:
+    axes: Axes, curves: list[Curves], what: Any, low_limit: float = -np.inf, names: Any = MappingProxyType({}),
+    of: Any = mean_with_interval,
+) -> None:  # fmt: skip
     """The curves `what(c)` (n, K) of all labels against the number of episodes; `names` are their names."""
     for c in curves:
         at = thinned(c.episodes, POINTS)
-        draw_curve(axes, c.place, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit)
+        draw_curve(axes, c.place, names.get(c.label, plain(c.label)), at + 1, what(c)[:, at], low_limit, of)
     axes.set_xlabel("episodes")
     axes.margins(x=0.01)
 
@@ -149,7 +157,7 @@ def draw_total_reward(summary: Summary) -> Figure:
     if summary.optimal is not None:
         K = max(c.episodes for c in summary.curves)
         axes.plot([0, K], [0, K * summary.optimal.start_value], color=OPTIMUM, linewidth=1, label="optimal policy")
-    axes.ticklabel_format(style="sci", scilimits=(0, 0))
+    axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     axes.set_ylabel("total reward")
     legend(figure, axes)
     return figure
@@ -162,7 +170,7 @@ def draw_regret(summary: Summary) -> Figure:
     for axes, limit in ((linear, -np.inf), (logarithmic, 1e-3)):
         draw_labels(axes, summary.curves, lambda c: regret(c.returns, best), limit, with_exponents(summary))
         axes.set_ylabel("regret")
-    linear.ticklabel_format(style="sci", scilimits=(0, 0))
+    linear.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     logarithmic.set(xscale="log", yscale="log")
     legend(figure, linear)
     return figure
@@ -191,11 +199,18 @@ def window_of(summary: Summary) -> int:
     return max(1, max(c.episodes for c in summary.curves) // 50)
 
 
+def times_shown(summary: Summary) -> tuple[float, float]:
+    """The ends of an axis of learning times: around those of all runs. Intervals of few seeds may go beyond."""
+    least = [c.seconds[c.seconds > 0].min(initial=np.inf) for c in summary.curves]
+    low, high = min(least), max(c.seconds.max() for c in summary.curves)
+    return (float(low) / 2, 2 * float(high)) if low <= high else (1e-3, 1.0)
+
+
 def draw_time(summary: Summary) -> Figure:
     """Learning time against episodes."""
     figure, axes = new_axes()
-    draw_labels(axes, summary.curves, lambda c: c.seconds, 1e-9)
-    axes.set(yscale="log", ylabel="seconds of learning")
+    draw_labels(axes, summary.curves, lambda c: c.seconds, of=geometric_mean_with_interval)
+    axes.set(yscale="log", ylabel="seconds of learning", ylim=times_shown(summary))
     legend(figure, axes)
     return figure
 
@@ -206,17 +221,6 @@ TITLES = {
     "value": "optimistic value", "count": "generalized count, all actions", "bonus": "bonus of the best action",
     "policy": "deployed policy",
 }  # fmt: skip
-
-
-def action_names(summary: Summary, actions: int) -> list[str]:
-    """The actions' names, or their numbers; the levels of continuous ones."""
-    space = summary.env.action_space if summary.env is not None else None
-    if isinstance(space, gym.spaces.Box):
-        return [f"{level:.3g}" for level in np.linspace(space.low.flat[0], space.high.flat[0], actions)]
-    if summary.motion is not None:
-        return list(summary.motion.actions)
-    first = int(getattr(summary.env.action_space, "start", 0)) if summary.env is not None else 0
-    return [f"action {first + a}" for a in range(actions)]
 
 
 def draw_maps(summary: Summary, plane: Plane, maps: Maps) -> Figure:
@@ -262,10 +266,24 @@ def draw_map(
     mesh = axes.pcolormesh(plane.x, plane.y, field, norm=norm, cmap=colours, shading="nearest", rasterized=True)
     axes.set_title(TITLES[name])
     if name == "policy":
-        patches = [Patch(color=c, label=plain(a)) for a, c in zip(actions, action_colours(maps.actions), strict=False)]
+        signs = action_signs(actions) or [""] * len(actions)
+        entries = zip(signs, actions, action_colours(maps.actions), strict=False)
+        patches = [Patch(color=c, label=plain(f"{sign} {name}".strip())) for sign, name, c in entries]
+        draw_signs(axes, plane, field, signs)
         axes.legend(handles=for_legend(patches), loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=1)
     else:
         figure.colorbar(mesh, cax=beside(axes), label={"value": "V", "count": "C", "bonus": "B"}[name])
+
+
+def draw_signs(axes: Axes, plane: Plane, field: Floats, signs: list[str]) -> None:
+    """The signs of the actions at some of the cells: nobody needs to tell colours apart."""
+    every = max(1, len(plane.x) // 10)
+    colours = inks(action_colours(len(signs)))
+    for j in range(every // 2, len(plane.y), every):
+        for i in range(every // 2, len(plane.x), every):
+            if not np.isnan(field[j, i]) and (sign := signs[int(field[j, i])]):
+                ink = colours[int(field[j, i])]
+                axes.text(plane.x[i], plane.y[j], sign, color=ink, fontsize=7, ha="center", va="center", clip_on=True)
 
 
 def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, highest: float) -> None:
@@ -279,15 +297,3 @@ def draw_partition(figure: Figure, axes: Axes, leaves: Leaves, action: str, high
     axes.add_collection(collection)
     axes.set_title(f"partition, Q of {plain(action)}")
     figure.colorbar(collection, cax=beside(axes), label="Q")
-
-
-def for_legend(entries: list[Any]) -> list[Any]:
-    """At most eight entries; of the levels of a continuous action nine, from the highest to the lowest."""
-    return entries[:: -(LEVELS // 8)] if len(entries) == LEVELS else entries[:8]
-
-
-def action_colours(actions: int) -> list[str]:
-    """One colour per action; they repeat after eight. Levels of a continuous one go from blue to red."""
-    if actions == LEVELS:
-        return [to_hex(colour) for colour in matplotlib.colormaps["coolwarm"](np.linspace(0.0, 1.0, LEVELS))]
-    return [ACTION_COLOURS[a % len(ACTION_COLOURS)] for a in range(actions)]

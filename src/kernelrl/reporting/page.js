@@ -4,7 +4,9 @@
   const dark = window.matchMedia("screen and (prefers-color-scheme: dark)");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const font = { family: "system-ui, -apple-system, 'Segoe UI', Roboto, Arial, sans-serif", size: 13 };
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  // Exactly these buttons: what plotly.js adds by itself depends on its version, and some of it sends the data elsewhere.
+  const buttons = [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]];
+  const config = { responsive: true, displaylogo: false, modeBarButtons: buttons, plotlyServerURL: "" };
 
   function themed(layout) {  // the page's colours, and a tool bar above the drawing, where it covers nothing
     const axis = { gridcolor: colour("grid"), linecolor: colour("soft"), tickcolor: colour("soft") };
@@ -148,7 +150,17 @@
         trace.text = z.map((row) => row.map((p) => (p === null ? "" : Number(Math.pow(10, p).toPrecision(3)).toString())));
         trace.hovertemplate = "(%{x:.3~g}, %{y:.3~g})<br>%{text}<extra></extra>";
       }
-      return [trace];
+      return name === "policy" && maps.signs.length ? [trace, signs(z)] : [trace];
+    }
+
+    function signs(z) {  // the actions at some of the cells, for those who cannot tell colours apart
+      const every = Math.max(1, Math.floor(w / 10)), first = Math.floor(every / 2), x = [], y = [], text = [], ink = [];
+      for (let j = first; j < h; j += every) for (let i = first; i < w; i += every) {
+        if (z[j][i] === null) continue;
+        const a = Math.round(z[j][i]);
+        x.push(maps.x[i]); y.push(maps.y[j]); text.push(maps.signs[a]); ink.push(maps.inks[a]);
+      }
+      return { type: "scatter", mode: "text", x: x, y: y, text: text, textfont: { color: ink, size: 12 }, hoverinfo: "skip" };
     }
 
     function partition(e, s, a) {  // a picture of the leaves, coloured by Q, and their outlines

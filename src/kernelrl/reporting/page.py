@@ -104,7 +104,10 @@ def environment(summary: Summary, files: dict[str, list[Path]]) -> str:
 
 REWARD = "Sum of the rewards of all episodes so far: mean over seeds, with Student's 95 % interval of the mean."
 RETURN = "Mean return of the last {:,} episodes: mean over seeds, with Student's 95 % interval of the mean."
-TIME = "Time spent learning, on a logarithmic axis: mean over seeds, with Student's 95 % interval of the mean."
+TIME = (
+    "Time spent learning, on a logarithmic axis: geometric mean over seeds, with Student's 95 % interval of "
+    "the mean of the logarithms."
+)
 
 
 def curve(

@@ -20,6 +20,7 @@ from scipy.special import stdtr, stdtrit  # Student's t; scipy.stats takes two s
 __all__ = [
     "exponent_with_interval",
     "fitted_exponent",
+    "geometric_mean_with_interval",
     "holm",
     "mean_with_interval",
     "paired_p_value",
@@ -38,6 +39,16 @@ def mean_with_interval(curves: Floats) -> tuple[Floats, Floats, Floats]:
         return mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     half = stdtrit(n - 1, 0.975) * curves.std(axis=0, ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half
+
+
+def geometric_mean_with_interval(curves: Floats) -> tuple[Floats, Floats, Floats]:
+    """The geometric mean over seeds of `curves` (n, k) and its 95 % interval: Student's of the logarithms.
+
+    For logarithmic axes: the interval of an arithmetic mean may reach below 0. NaN where a seed has 0.
+    """
+    logarithms = np.log(np.where(curves > 0, curves, np.nan))
+    mean, low, high = (np.exp(part) for part in mean_with_interval(logarithms))
+    return mean, low, high
 
 
 def regret(returns: Floats, best: float) -> Floats:

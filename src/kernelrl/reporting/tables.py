@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from kernelrl.agents.codec import describe, left_to_agent
-from kernelrl.reporting.figures import action_colours, action_names, for_legend
+from kernelrl.reporting.actions import action_colours, action_names, action_signs, for_legend, inks
 from kernelrl.reporting.style import OPTIMUM, line_of
 from kernelrl.reporting.summary import COMPARED, MEASURES, Comparison, Measure, Summary
 
@@ -205,9 +205,10 @@ def action_legend(summary: Summary) -> str:
     """What the colours of the policy mean."""
     actions = max(m.actions for m in summary.maps)
     names, colours = action_names(summary, actions), action_colours(actions)
+    signs = action_signs(names) or [""] * len(names)
     entries = "".join(
-        f'<span><span class="swatch" style="background:{colour}"></span>{escape(name)}</span>'
-        for name, colour in for_legend(list(zip(names, colours, strict=False)))
+        f'<span><span class="swatch" style="background:{colour};color:{ink}">{sign}</span>{escape(name)}</span>'
+        for name, colour, ink, sign in for_legend(list(zip(names, colours, inks(colours), signs, strict=False)))
     )
     return f'<div class="legend">{entries}</div>'
 

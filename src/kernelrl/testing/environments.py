@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import gymnasium as gym
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 from numpy.typing import NDArray
 
 from kernelrl.agents.action_net import ActionNet
@@ -25,6 +24,7 @@ from kernelrl.episodes.on_net import on_net
 from kernelrl.episodes.scripted import Script, play_compiled
 from kernelrl.jit.code_cache import why_not_kept
 from kernelrl.jit.compile import name_of
+from kernelrl.jit.numba_private import Dispatcher
 from kernelrl.jit.stream import episode_seed, new_stream
 
 __all__ = ["check_environment"]

@@ -17,10 +17,11 @@ from kernelrl.reporting.across.statistics import Estimate
 from kernelrl.reporting.drawing import STYLE
 from kernelrl.reporting.figures import legend, plain
 from kernelrl.reporting.statistics import Floats
-from kernelrl.reporting.style import line_of
+from kernelrl.reporting.style import ink_on, line_of
 
 __all__ = ["MARKS", "draw_overview", "label_with_problems", "shade"]
 
+BLUES, DARKEST = matplotlib.colormaps["Blues"], 1.15
 MARKS = {"best": " ★", "close": " ≈", "worse": "", "": ""}
 
 
@@ -100,7 +101,7 @@ def draw_improvements(overview: Overview) -> Figure | None:
     axes.set_yticks(range(len(rows)), [plain(label) for label in rows])
     axes.set_xlim(-0.02, 1.09)
     axes.set_xticks(np.linspace(0, 1, 5))
-    axes.set_xlabel(f"probability that a run of {plain(first)} is better than one of")
+    axes.set_xlabel(f"probability that a run of {plain(first)}\nis better than one of the agent on the left")
     return figure
 
 
@@ -197,10 +198,10 @@ def draw_problems(overview: Overview) -> Figure:
             text = f"{number(cell.score.mean)}{MARKS[cell.place]}"
             axes.text(
                 c, r, text, ha="center", va="center", fontsize=8.5,
-                color="white" if values[r, c] > 0.6 else "#1b1f24",
+                color=ink_on(BLUES(values[r, c] / DARKEST)),
                 weight="bold" if cell.place == "best" else "normal",
             )  # fmt: skip
-    axes.imshow(values, cmap="Blues", vmin=0, vmax=1.15, aspect="auto")
+    axes.imshow(values, cmap=BLUES, vmin=0, vmax=DARKEST, aspect="auto")
     slanted = columns > 4 or max(map(len, overview.labels)) > 14
     axes.set_xticks(
         range(columns), [plain(label) for label in overview.labels],
