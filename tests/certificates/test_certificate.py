@@ -7,6 +7,7 @@ import re
 import gymnasium as gym
 import numba
 import numpy as np
+import polars as pl
 import pytest
 
 import kernelrl as krl
@@ -132,7 +133,8 @@ def test_rows_must_be_in_order_of_time(logged):
     given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.1}
     rows = {**logged, "terminated": np.zeros(20_000), "episode": np.repeat(np.arange(1000), 20)}
     some = {name: column[:400] for name, column in rows.items()}
-    twice = {name: np.concatenate([column, column]) for name, column in some.items()}  # a second run may follow
+    twice = {name: np.concatenate([some[name], rows[name][400:800]]) for name in rows}  # a second run may follow
+    twice["episode"] = np.tile(some["episode"], 2)
     beside = np.argsort(np.tile(np.arange(200), 2), kind="stable")  # two devices in turn
     for fine in (some, twice, {name: column[beside] for name, column in some.items()}):
         assert krl.certify(fine, **given).gap <= 20.0
@@ -142,6 +144,24 @@ def test_rows_must_be_in_order_of_time(logged):
     with pytest.raises(ValueError, match=r"row 26 .* is step 5 of its episode, and row 25, before it, step 6"):
         krl.certify(wrong, **given)
     assert krl.certify(wrong, ignore=["episode"], **given).gap <= 20.0
+
+
+def test_no_row_may_be_there_twice(logged):
+    """A copy of some episodes is an error that says where; steps at the border may be the same by chance."""
+    given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.1}
+    rows = pl.DataFrame({
+        "episode": np.repeat(np.arange(1000), 20), "step": logged["step"], "state": logged["state"],
+        "action": logged["action"], "reward": logged["reward"], "next_state": logged["next_state"],
+        "terminated": np.zeros(20_000, bool),
+    })  # fmt: skip
+    some = rows.head(400)
+    for copied, first in ((some, 0), (some[40:60], 40), (some[40:45], 40)):
+        with pytest.raises(ValueError, match=rf"begins at row 400 .* is the one at row {first} again.*unique"):
+            krl.certify(pl.concat([some, copied]), **given)
+    other = some.with_columns(pl.col("episode") + 1000)
+    assert krl.certify(pl.concat([some, other]), **given).gap <= 20.0  # as the message says
+    corner = some.head(1).with_columns(state=np.zeros((1, 2)), next_state=np.zeros((1, 2)), action=np.ones(1))
+    assert krl.certify(pl.concat([corner, corner, some[20:]], how="vertical_relaxed"), **given).gap <= 20.0
 
 
 def test_noisy_rewards_that_contradict_their_slope():

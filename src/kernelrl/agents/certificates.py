@@ -165,7 +165,7 @@ def read_rows(
     columns = read_table(table, ignore)
     rows = rows_of(Reader(spaces, RewardRange.of("auto")), columns)
     if "step" in columns.columns and columns.episode is not None:
-        check_order(columns.episode, rows.steps)
+        check_order(columns.episode, rows, spaces.low, spaces.high)
     return rows, spaces, played_actions(columns, spaces) if isinstance(model, Exogenous) else rows.actions
 
 
