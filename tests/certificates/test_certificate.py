@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import gymnasium as gym
 import numba
@@ -204,6 +205,30 @@ def test_of_agents():
 def test_memory(logged):
     with pytest.raises(MemoryError, match=r"cell=1e-06: .* GB may be taken; cell=.* fits"):
         krl.certify(logged, declared(), env=ENV, reward_range=(0, 1), cell=1e-6)
+
+
+def test_memory_with_a_variation(monkeypatch):
+    """Many pieces and radii are refused where what they take is not there, and not where there is much more."""
+    rng = np.random.default_rng(0)
+    x, a = rng.uniform(0.1, 0.9, (20_000, 2)), rng.integers(4, size=20_000)
+    y = np.clip(x + 0.2 * rng.uniform(-1.0, 1.0, x.shape), 0.0, 1.0)
+    rows = {"state": x, "action": a, "reward": 0.5 * x[:, 0], "next_state": y, "terminated": 0}
+    model = krl.models.Displacement(
+        [((0.0, 0.0), (1.0, 1.0))], variation=0.1, reward=lambda x, a: 0.5 * x[:, 0], reward_lipschitz=0.5
+    )
+    given = {"horizon": 3, "actions": 4, "reward_range": (0, 1), "cell": 0.01}
+    tracemalloc.start()
+    try:
+        krl.certify(rows, model, **given)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr(making, "SHARE", 1.0)
+    monkeypatch.setattr(making, "available_memory", lambda: taken)
+    with pytest.raises(MemoryError, match=r"GB more with variation=0.1, .* a larger cell takes less"):
+        krl.certify(rows, model, **given)
+    monkeypatch.setattr(making, "available_memory", lambda: 4.0 * taken)
+    krl.certify(rows, model, **given)
 
 
 @pytest.mark.parametrize("reward", ["deterministic", goal_reward])
