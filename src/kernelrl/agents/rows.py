@@ -271,7 +271,7 @@ def check_once(rows: Rows, episodes: list[Any], number: Any, low: Floats, high: 
     Steps that end at the border of the state space may be the same by chance.
     """
     values = np.column_stack([rows.states, rows.actions, rows.rewards, rows.next_states, rows.steps])
-    inside = ((rows.next_states > low) & (rows.next_states < high)).all(axis=1)
+    inside = np.asarray(((rows.next_states > low) & (rows.next_states < high)).all(axis=1))
     alike: dict[tuple[int, bytes], list[Any]] = {}  # episodes with the same first step that ends inside
     for own in episodes:
         if not inside[own].any():

@@ -109,7 +109,7 @@ def bytes_of_pieces(cells: Cells, samples: Samples, actions: int, variation: flo
         near += sum(float(np.minimum((apart <= radius) @ number, most).sum()) for radius in radii)
         grown = [np.prod(np.add(room.counts, span)) for room, span in zip(cells.rooms, spans, strict=True)]
         fields = np.maximum(fields, grown)
-    return 8.0 * ((samples.states.shape[1] + 1.0) * near + 8.0 * len(radii) * float(fields.sum()))
+    return float(8.0 * ((samples.states.shape[1] + 1.0) * near + 8.0 * len(radii) * fields.sum()))
 
 
 @dataclass(frozen=True)
