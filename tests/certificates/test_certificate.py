@@ -198,8 +198,23 @@ def test_of_agents():
     assert gap.bound >= gap.mean_gap and (gap.upper_values == found.bounds([0.1, 0.1])[1]).any()
     other = krl.KernelUCBVI.preset("text")
     other.fit(ENV, 1, seed=0, progress=False)
-    with pytest.raises(ValueError, match=r"fit\(…, transitions=True\).*krl.certify"):
+    with pytest.raises(ValueError, match=r"fit\(…, transitions=True\).*agent.certify\(model, transitions="):
         other.certify(model)
+
+
+def test_of_the_recorded_transitions_of_an_agent():
+    """An agent that keeps none takes them back, with the range of rewards that it was given."""
+    agent = krl.KernelUCBVI.preset("text")
+    recorded = agent.fit(ENV, 60, seed=0, transitions=True, progress=False).transitions
+    assert agent.reward_range == (0.0, 1.0)
+    found = agent.certify(declared(), cell=0.05, transitions=recorded)
+    known, own = (krl.certify(recorded, declared(), env=ENV, reward_range=r, cell=0.05) for r in ((0, 1), None))
+    assert found.reward_range == (0.0, 1.0) and found.bounds([0.1, 0.1]) == known.bounds([0.1, 0.1])
+    assert own.reward_range[1] > 1.0  # which a table does not carry
+    with pytest.raises(ValueError, match="is the one at row 0 again"):
+        agent.certify(declared(), cell=0.05, transitions=pl.concat([recorded, recorded]))
+    with pytest.raises(ValueError, match=r"row 0 .* reward"):
+        agent.certify(declared(), cell=0.05, transitions=recorded.with_columns(reward=pl.lit(2.0)))
 
 
 def test_memory(logged):
@@ -225,7 +240,7 @@ def test_memory_with_a_variation(monkeypatch):
         tracemalloc.stop()
     monkeypatch.setattr(making, "SHARE", 1.0)
     monkeypatch.setattr(making, "available_memory", lambda: taken)
-    with pytest.raises(MemoryError, match=r"with variation=0.1 .* GB more, .* a larger cell takes less"):
+    with pytest.raises(MemoryError, match=r"with variation=0.1, .* GB more; .* a larger cell takes less"):
         krl.certify(rows, model, **given)
     monkeypatch.setattr(making, "available_memory", lambda: 4.0 * taken)
     krl.certify(rows, model, **given)

@@ -193,8 +193,9 @@ def check_memory(
     needed, most = kept + work, SHARE * available_memory()
     if needed <= most < needed + more:
         raise MemoryError(
-            f"cell={cell:g}: {cells.number:,} cells take about {needed / 1e9:.1f} GB, and with variation="
-            f"{model.variation:g} {more / 1e9:.1f} GB more, and {most / 1e9:.1f} GB may be taken; a larger cell takes less"
+            f"cell={cell:g}: {cells.number:,} cells take about {needed / 1e9:.1f} GB and, with variation="
+            f"{model.variation:g}, {more / 1e9:.1f} GB more; {most / 1e9:.1f} GB may be taken, and a larger cell takes "
+            "less"
         )
     if needed > most:
         fits = rounded_up(cell * 1.02 * (needed / most) ** (1.0 / d))
