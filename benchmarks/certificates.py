@@ -5,7 +5,8 @@
     others        the same for SquareWorld, PBall2D and Ramp
     lattice       a walk on a lattice with exact V*: violations at full size and with a smaller bonus
     twin_rooms    TwinRooms: V* against the bounds at every step and cell
-    declaration   how often a right declaration is contradicted, and one that is wrong in one region
+    declaration   how often a right declaration is contradicted, and one that is wrong in one region; a walker's data
+    declaration_agents    the same, data of agents
 
 `python benchmarks/certificates.py [PART …] [--seeds N]`; all parts without a name.
 """
@@ -28,7 +29,7 @@ from kernelrl.certifying.sums import Offsets
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from naive.lattice import draws, optimal_values
-from rooms_walked import ROOMS, goal_reward, halved, table
+from rooms_walked import GOALS, HIGH, LOW, MOVES, ROOMS, goal_reward, halved, table
 
 EPISODES = (1_000, 10_000, 30_000)
 AGENTS = {
@@ -58,8 +59,11 @@ def bounds_at_start(file, seeds, cell, agents):
         for seed in range(seeds):
             recorded = make().fit(environment(), EPISODES[-1], seed=seed, transitions=True, progress=False).transitions
             for k in EPISODES:
-                for kind, reward in (("deterministic", "deterministic"), ("known", goal_reward)):
-                    given = {"env": environment(), "reward_range": (0, 1), "cell": cell, "progress": False}
+                for kind, reward, limits in (
+                    ("deterministic", "deterministic", (0, 1)), ("deterministic, no range", "deterministic", None),
+                    ("known", goal_reward, (0, 1)),
+                ):  # fmt: skip
+                    given = {"env": environment(), "reward_range": limits, "cell": cell, "progress": False}
                     before = time.process_time()
                     made = krl.certify(recorded.head(20 * k), declared(reward), **given)
                     cpu, (lower, upper) = time.process_time() - before, made.bounds(starts)
@@ -119,6 +123,8 @@ def others(seeds):
             rows.append({
                 "problem": name, "cap": H, "V*": V, "cells": cell, "episodes": k, "seeds": seeds, "lower": float(lower),
                 "upper": float(upper), "gap, %": float(100 * (upper - lower) / H), "V* inside": inside,
+                "narrowest, %": float(100 * min(high - low for low, high, _ in values) / H),
+                "widest, %": float(100 * max(high - low for low, high, _ in values) / H),
                 "CPU s": float(cpu),
             })  # fmt: skip
     report("certificates_others", "Bounds on V* at the start, data of KernelUCBVI(), rewards between 0 and 1", rows)
@@ -191,9 +197,52 @@ def declaration(seeds):
     report("certificates_declaration", "Runs in which data contradict the declaration, a test at level 1 %", rows)
 
 
+class Rooms(gym.Env):
+    """TwinRooms, or a copy in which moves go `factor` times as far."""
+
+    observation_space = gym.spaces.Box(np.zeros(2), np.array([2.0, 1.0]), dtype=np.float64)
+    action_space = gym.spaces.Discrete(4)
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def reset(self, seed=None, options=None):
+        """The bottom left of either room."""
+        super().reset(seed=seed)
+        self.room = int(self.np_random.integers(2))
+        self.x = np.array([0.1 + self.room, 0.1])
+        return self.x.copy(), {}
+
+    def step(self, a):
+        """A move and noise, clipped onto the room."""
+        r = max(0.0, 1.0 - float(np.linalg.norm(self.x - GOALS[self.room])) / 0.1)
+        y = self.x + MOVES[a] * self.factor(self.x[None])[0] + 0.01 * self.np_random.normal(size=2)
+        self.x = np.clip(y, LOW[self.room], HIGH[self.room])
+        return self.x.copy(), r, False, False, {}
+
+
+def declaration_agents(seeds):
+    rows = []
+    for name, make in AGENTS.items():
+        for what, factor in (("right", lambda x: np.ones(len(x))), ("halved in a quarter of a room", halved)):
+            flagged = 0
+            for seed in range(100, 100 + seeds):
+                env = gym.wrappers.TimeLimit(Rooms(factor), 20)
+                recorded = make().fit(env, 5000, seed=seed, transitions=True, progress=False).transitions
+                made = krl.certify(recorded, declared("deterministic"), env=env, reward_range=(0, 1), cell=0.1)
+                flagged += not made.check_declaration()
+            rows.append({
+                "data of": name, "displacements": what, "episodes": 5000, "runs": seeds, "contradicted": int(flagged),
+            })  # fmt: skip
+    report(
+        "certificates_declaration_agents", "Runs in which data contradict the declaration, a test at level 1 %", rows
+    )
+
+
 PARTS = {
     "gaps": (gaps, 20), "finer": (finer, 5), "others": (others, 5), "lattice": (lattice, 200),
     "twin_rooms": (twin_rooms, 100), "declaration": (declaration, 100),
+    "declaration_agents": (declaration_agents, 24),
 }  # fmt: skip
 
 

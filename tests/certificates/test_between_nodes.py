@@ -146,3 +146,14 @@ def test_rewards_of_a_function_are_close():
     room = Room(np.zeros(2), np.ones(2), (20, 20))
     lower, upper = function_nodes(room, lambda x, a: 0.2 + 0.3 * x[:, 0] * x[:, 1], None, 0.43, 0.0, 1.0, 0.0)
     assert (upper - lower).max() < 4 * 0.43 * room.half_diagonal / 7
+
+
+def test_more_actions_than_numpy_can_choose_from():
+    """With 40 actions there are 81 candidates."""
+    rng = np.random.default_rng(0)
+    room = room_of((2,), rng)
+    moves = [rng.normal(size=(3, 1)) * room.side for _ in range(40)]
+    rewards = np.zeros((40, 3)), np.ones((40, 3))
+    found, expected = both(room, moves, np.zeros(40, np.int64), rewards, 2, None, scale=0.01)
+    for mine, plain in zip((found.lower, found.upper), expected, strict=True):
+        assert_allclose(mine, plain, atol=1e-8)

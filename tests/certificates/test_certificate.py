@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import gymnasium as gym
 import numba
 import numpy as np
+import polars as pl
 import pytest
 
 import kernelrl as krl
@@ -107,9 +109,9 @@ def test_single_precision(logged, certificate):
 
 
 def test_declaration():
-    """Flags a drift that halves in one region, and not the right declaration."""
+    """Flags a drift that halves in one region from 60 episodes, and not the right declaration."""
     for seed in range(5):
-        right, wrong = (table(np.random.default_rng(seed), 500, *other) for other in ((), (halved,)))
+        right, wrong = (table(np.random.default_rng(seed), 60, *other) for other in ((), (halved,)))
         found = [krl.certify(rows, declared(), env=ENV, reward_range=(0, 1), cell=0.05) for rows in (right, wrong)]
         assert found[0].check_declaration() and found[0].check_declaration().reason == ""
         checked = found[1].check_declaration()
@@ -132,7 +134,8 @@ def test_rows_must_be_in_order_of_time(logged):
     given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.1}
     rows = {**logged, "terminated": np.zeros(20_000), "episode": np.repeat(np.arange(1000), 20)}
     some = {name: column[:400] for name, column in rows.items()}
-    twice = {name: np.concatenate([column, column]) for name, column in some.items()}  # a second run may follow
+    twice = {name: np.concatenate([some[name], rows[name][400:800]]) for name in rows}  # a second run may follow
+    twice["episode"] = np.tile(some["episode"], 2)
     beside = np.argsort(np.tile(np.arange(200), 2), kind="stable")  # two devices in turn
     for fine in (some, twice, {name: column[beside] for name, column in some.items()}):
         assert krl.certify(fine, **given).gap <= 20.0
@@ -142,6 +145,24 @@ def test_rows_must_be_in_order_of_time(logged):
     with pytest.raises(ValueError, match=r"row 26 .* is step 5 of its episode, and row 25, before it, step 6"):
         krl.certify(wrong, **given)
     assert krl.certify(wrong, ignore=["episode"], **given).gap <= 20.0
+
+
+def test_no_row_may_be_there_twice(logged):
+    """A copy of some episodes is an error that says where; steps at the border may be the same by chance."""
+    given = {"model": declared(), "env": ENV, "reward_range": (0, 1), "cell": 0.1}
+    rows = pl.DataFrame({
+        "episode": np.repeat(np.arange(1000), 20), "step": logged["step"], "state": logged["state"],
+        "action": logged["action"], "reward": logged["reward"], "next_state": logged["next_state"],
+        "terminated": np.zeros(20_000, bool),
+    })  # fmt: skip
+    some = rows.head(400)
+    for copied, first in ((some, 0), (some[40:60], 40), (some[40:45], 40)):
+        with pytest.raises(ValueError, match=rf"begins at row 400 .* is the one at row {first} again.*unique"):
+            krl.certify(pl.concat([some, copied]), **given)
+    other = some.with_columns(pl.col("episode") + 1000)
+    assert krl.certify(pl.concat([some, other]), **given).gap <= 20.0  # as the message says
+    corner = some.head(1).with_columns(state=np.zeros((1, 2)), next_state=np.zeros((1, 2)), action=np.ones(1))
+    assert krl.certify(pl.concat([corner, corner, some[20:]], how="vertical_relaxed"), **given).gap <= 20.0
 
 
 def test_noisy_rewards_that_contradict_their_slope():
@@ -177,13 +198,52 @@ def test_of_agents():
     assert gap.bound >= gap.mean_gap and (gap.upper_values == found.bounds([0.1, 0.1])[1]).any()
     other = krl.KernelUCBVI.preset("text")
     other.fit(ENV, 1, seed=0, progress=False)
-    with pytest.raises(ValueError, match=r"fit\(…, transitions=True\).*krl.certify"):
+    with pytest.raises(ValueError, match=r"fit\(…, transitions=True\).*agent.certify\(model, transitions="):
         other.certify(model)
+
+
+def test_of_the_recorded_transitions_of_an_agent():
+    """An agent that keeps none takes them back, with the range of rewards that it was given."""
+    agent = krl.KernelUCBVI.preset("text")
+    recorded = agent.fit(ENV, 60, seed=0, transitions=True, progress=False).transitions
+    assert agent.reward_range == (0.0, 1.0)
+    found = agent.certify(declared(), cell=0.05, transitions=recorded)
+    known, own = (krl.certify(recorded, declared(), env=ENV, reward_range=r, cell=0.05) for r in ((0, 1), None))
+    assert found.reward_range == (0.0, 1.0) and found.bounds([0.1, 0.1]) == known.bounds([0.1, 0.1])
+    assert own.reward_range[1] > 1.0  # which a table does not carry
+    with pytest.raises(ValueError, match="is the one at row 0 again"):
+        agent.certify(declared(), cell=0.05, transitions=pl.concat([recorded, recorded]))
+    with pytest.raises(ValueError, match=r"row 0 .* reward"):
+        agent.certify(declared(), cell=0.05, transitions=recorded.with_columns(reward=pl.lit(2.0)))
 
 
 def test_memory(logged):
     with pytest.raises(MemoryError, match=r"cell=1e-06: .* GB may be taken; cell=.* fits"):
         krl.certify(logged, declared(), env=ENV, reward_range=(0, 1), cell=1e-6)
+
+
+def test_memory_with_a_variation(monkeypatch):
+    """Many pieces and radii are refused where what they take is not there, and not where there is much more."""
+    rng = np.random.default_rng(0)
+    x, a = rng.uniform(0.1, 0.9, (20_000, 2)), rng.integers(4, size=20_000)
+    y = np.clip(x + 0.2 * rng.uniform(-1.0, 1.0, x.shape), 0.0, 1.0)
+    rows = {"state": x, "action": a, "reward": 0.5 * x[:, 0], "next_state": y, "terminated": 0}
+    model = krl.models.Displacement(
+        [((0.0, 0.0), (1.0, 1.0))], variation=0.1, reward=lambda x, a: 0.5 * x[:, 0], reward_lipschitz=0.5
+    )
+    given = {"horizon": 3, "actions": 4, "reward_range": (0, 1), "cell": 0.01}
+    tracemalloc.start()
+    try:
+        krl.certify(rows, model, **given)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    monkeypatch.setattr(making, "SHARE", 1.0)
+    monkeypatch.setattr(making, "available_memory", lambda: taken)
+    with pytest.raises(MemoryError, match=r"with variation=0.1, .* GB more; .* a larger cell takes less"):
+        krl.certify(rows, model, **given)
+    monkeypatch.setattr(making, "available_memory", lambda: 4.0 * taken)
+    krl.certify(rows, model, **given)
 
 
 @pytest.mark.parametrize("reward", ["deterministic", goal_reward])

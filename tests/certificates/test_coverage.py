@@ -39,15 +39,15 @@ def violated(pools, scale=1.0):
     return bool((values.upper[0] < V - 1e-9).any() or (values.lower[0] > V + 1e-9).any())
 
 
-def test_given_numbers_of_samples():
-    """No violation in 200 seeds at full size; violations appear as the bonus shrinks."""
-    found = {scale: 0 for scale in (1.0, 0.3, 0.1, 0.02)}
+def test_at_any_of_several_numbers_of_samples():
+    """No violation in 200 seeds at full size, in some at 0.3 of the bonus, and in every one at 0.1."""
+    found = {scale: 0 for scale in (1.0, 0.3, 0.1)}
     for seed in range(SEEDS):
-        D = draws(np.random.default_rng(seed), MOVES, 1500)
+        D = draws(np.random.default_rng(seed), MOVES, 8000)
         for scale in found:
-            found[scale] += any(violated([pool_of(d[:n]) for d in D], scale) for n in (100, 1500))
+            found[scale] += any(violated([pool_of(d[:n]) for d in D], scale) for n in (8000, 4000, 1500, 400, 100))
     assert found[1.0] == 0
-    assert 0 < found[0.3] < found[0.1] <= SEEDS and found[0.02] == SEEDS
+    assert 0 < found[0.3] < found[0.1] == SEEDS
 
 
 def walk(rng, n, choose):

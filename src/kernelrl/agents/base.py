@@ -456,18 +456,20 @@ class Agent(Hooks):
         return evaluate(self, as_environment(env), episodes, seed, delta)
 
     def certify(
-        self, model: Any, delta: float = 0.05, cell: float = 0.005, *, refine: bool = False,
+        self, model: Any, delta: float = 0.05, cell: float = 0.005, *, transitions: Any = None, refine: bool = False,
         reward_range: tuple[float, float] | None = None, progress: bool | None = None,
     ) -> Certificate:  # fmt: skip
         """Bounds on V* at all states and steps from the transitions so far and a declared model (docs/certificates.md).
 
         Agents with automatic settings keep their transitions; those of others are recorded by
-        `fit(…, transitions=True)` and certified by `krl.certify`.
+        `fit(…, transitions=True)` and given as `transitions`.
 
         Args:
             model: what is declared about the system, a `krl.models.Displacement` or `krl.models.Exogenous`.
             delta: all bounds hold together with probability 1-`delta`, if what is declared is true.
             cell: the side of cells; smaller ones give tighter bounds, and take more time and memory.
+            transitions: all transitions in order of time, as `krl.certify` takes them; None takes those that the agent
+                has kept.
             refine: also plan bounds between the corners of cells, and take the better ones (see `krl.certify`).
             reward_range: the lowest and the highest reward that can be, as for `krl.certify`; None: that of the agent,
                 if it was given.
@@ -475,7 +477,7 @@ class Agent(Hooks):
         """
         from kernelrl.agents.certificates import certify_agent
 
-        return certify_agent(self, model, delta, cell, reward_range, progress, refine)
+        return certify_agent(self, model, delta, cell, reward_range, progress, refine, transitions)
 
     def forecast(
         self, episodes: Sequence[int] = (50, 100, 200), *, transitions: Any = None, resamples: int = 10,

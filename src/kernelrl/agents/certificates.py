@@ -163,31 +163,39 @@ def read_rows(
 ) -> tuple[Rows, Spaces, Any]:
     """The transitions of a table, the spaces that they are in, and actions as they were; see `certify`."""
     spaces = spaces_of(model, env, horizon, actions, positive("cell", cell))
+    rows, played = checked_rows(table, model, spaces, ignore)
+    return rows, spaces, played
+
+
+def checked_rows(table: Any, model: Model, spaces: Spaces, ignore: Iterable[str] = ()) -> tuple[Rows, Any]:
+    """The transitions of a table in these spaces, and actions as they were."""
     columns = read_table(table, ignore)
     rows = rows_of(Reader(spaces, RewardRange.of("auto")), columns)
     if "step" in columns.columns and columns.episode is not None:
-        check_order(columns.episode, rows.steps)
-    return rows, spaces, played_actions(columns, spaces) if isinstance(model, Exogenous) else rows.actions
+        check_order(columns.episode, rows, spaces.low, spaces.high)
+    return rows, played_actions(columns, spaces) if isinstance(model, Exogenous) else rows.actions
 
 
 def certify_agent(
     agent: Agent, model: Model, delta: float, cell: float, reward_range: tuple[float, float] | None,
-    progress: bool | None, refine: bool = False,
+    progress: bool | None, refine: bool = False, transitions: Any = None,
 ) -> Certificate:  # fmt: skip
     """What `agent.certify` returns."""
     check_model(model)
     agent.check_started()
     progress = flag_or_none("progress", progress)
     check_no_mask(agent)
-    rows = agent.kept_transitions()
+    own, played = agent.reward_range, None
+    given = check_pair(reward_range) if reward_range is not None else None if isinstance(own, str) else own
+    rows = agent.kept_transitions() if transitions is None else None
+    if transitions is not None:
+        rows, played = checked_rows(transitions, model, agent.spaces)
     if rows is None:
         raise ValueError(
-            f"certify: this {type(agent).__name__} does not keep its transitions; record them by fit(…, "
-            "transitions=True) and give history.transitions to krl.certify(table, model, env=…)"
+            f"certify: this {type(agent).__name__} does not keep its transitions; record them by history = fit(…, "
+            "transitions=True), and give them: agent.certify(model, transitions=history.transitions)"
         )
-    own = agent.reward_range
-    given = check_pair(reward_range) if reward_range is not None else None if isinstance(own, str) else own
-    return of_rows(rows, model, agent.spaces, given, delta, cell, progress, refine)
+    return of_rows(rows, model, agent.spaces, given, delta, cell, progress, refine, played)
 
 
 def of_rows(

@@ -245,11 +245,13 @@ def check_steps(steps: Group | None, spaces: Spaces, needed: bool, n: int) -> np
     return h[:, 0].astype(np.int64)
 
 
-def check_order(episode: Any, steps: npt.NDArray[np.int64]) -> None:
-    """Raise ValueError where a later step of an episode comes before an earlier one: rows are in no order of time.
+def check_order(episode: Any, rows: Rows, low: Floats, high: Floats) -> None:
+    """Raise ValueError where rows are in no order of time, or are there twice; states lie between `low` and `high`.
 
-    A number of an episode may occur again, from step 0 on, since several runs may follow each other.
+    They are in no order where a later step of an episode comes before an earlier one. A number of an episode may occur
+    again, from step 0 on, since several runs may follow each other.
     """
+    steps = rows.steps
     try:
         number = np.unique(np.asarray(episode), return_inverse=True)[1].reshape(-1)
     except (TypeError, ValueError):  # not numbers, nor texts: the column is not needed
@@ -266,3 +268,30 @@ def check_order(episode: Any, steps: npt.NDArray[np.int64]) -> None:
             f"before it, step {h[at]}. Rows must be in order of time: which of them count depends on what was seen "
             'before. Sort them by episode and step; if they are in order, give ignore=["episode"]'
         )
+    if (same & (h[1:] == 0)).any():
+        starts = np.flatnonzero(np.append(True, ~same | (h[1:] == 0)))
+        check_once(rows, np.split(order, starts[1:]), number, low, high)
+
+
+def check_once(rows: Rows, episodes: list[Any], number: Any, low: Floats, high: Floats) -> None:
+    """Raise ValueError where an episode, or the beginning of one, is there again with the same number and values.
+
+    Steps that end at the border of the state space may be the same by chance.
+    """
+    values = np.column_stack([rows.states, rows.actions, rows.rewards, rows.next_states, rows.steps])
+    inside = np.asarray(((rows.next_states > low) & (rows.next_states < high)).all(axis=1))
+    alike: dict[tuple[int, bytes], list[Any]] = {}  # episodes with the same first step that ends inside
+    for own in episodes:
+        if not inside[own].any():
+            continue
+        others = alike.setdefault((int(number[own[0]]), values[own[np.argmax(inside[own])]].tobytes()), [])
+        for other in others:
+            if all(np.array_equal(values[i], values[j]) for i, j in zip(own, other, strict=False)):
+                raise ValueError(
+                    f"table: the episode that begins at row {own[0]} (the first is 0) is the one at row {other[0]} "
+                    "again: it has the same number, states, actions and rewards. Bounds would take it for more samples "
+                    "than there are, and be too tight. Take out what is there twice, for example by unique() of the "
+                    "frame; if these are two independent runs that went the same way, give their episodes different "
+                    "numbers"
+                )
+        others.append(own)

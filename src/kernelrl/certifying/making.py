@@ -19,7 +19,7 @@ from kernelrl.certifying.cells import Cells, divide, rounding
 from kernelrl.certifying.noisy_rewards import noisy_rewards
 from kernelrl.certifying.own_range import bounds_of_rewards, fixed_range
 from kernelrl.certifying.plan import RewardBounds, Values, backward
-from kernelrl.certifying.pools import pieces_of
+from kernelrl.certifying.pools import bytes_of_pieces, pieces_of
 from kernelrl.certifying.recovered import Recovered
 from kernelrl.certifying.rewards import (
     bytes_of_envelope,
@@ -124,11 +124,12 @@ def plan_cells(
     """Bounds on cells of at most the side `cell`; `scale` is for tests. `refine`: bounds between nodes will follow."""
     boxes = model.boxes(problem.low, problem.high)
     cells = divide(boxes, cell, rounding(boxes, rows.states, rows.next_states))
-    check_memory(cells, problem, model, cell, progress, refine)
     low, width = problem.reward_range[0], problem.reward_range[1] - problem.reward_range[0]
     samples = observed(
         cells, rows.states, rows.actions, (rows.rewards - low) / width, rows.next_states, problem.actions
     )
+    pieces_take = bytes_of_pieces(cells, samples, problem.actions, model.variation)
+    check_memory(cells, problem, model, cell, progress, refine, pieces_take)
     noisy = model.reward == NOISY
     rewards = reward_bounds(model, problem, cells, samples, 0.5 * delta)
     pieces = pieces_of(cells, samples, problem.actions, model.variation, problem.horizon)
@@ -175,9 +176,13 @@ def rounded_up(side: float) -> float:
 
 
 def check_memory(
-    cells: Cells, problem: Problem, model: Displacement, cell: float, progress: bool | None, refine: bool = False
-) -> None:
-    """Say how much memory the plan takes, if it is much; refuse cells that are too small, and say what would fit."""
+    cells: Cells, problem: Problem, model: Displacement, cell: float, progress: bool | None, refine: bool = False,
+    more: float = 0.0,
+) -> None:  # fmt: skip
+    """Say how much memory the plan takes, if it is much; refuse cells that are too small, and say what would fit.
+
+    `more` is what the data add where several pieces and radii are planned (`bytes_of_pieces`).
+    """
     d, largest = len(cells.rooms[0].counts), max(room.number for room in cells.rooms)
     kept = 8.0 * cells.number * (2 * problem.horizon + 4 * (1 if model.reward_of == STATE else problem.actions))
     work = 8.0 * largest * (2 * problem.actions + 40) * 1.5**d
@@ -186,11 +191,17 @@ def check_memory(
     if model.reward == DETERMINISTIC:  # before the plan is made
         work = max(work, bytes_of_envelope(cells))
     needed, most = kept + work, SHARE * available_memory()
+    if needed <= most < needed + more:
+        raise MemoryError(
+            f"cell={cell:g}: {cells.number:,} cells take about {needed / 1e9:.1f} GB and, with variation="
+            f"{model.variation:g}, {more / 1e9:.1f} GB more; {most / 1e9:.1f} GB may be taken, and a larger cell takes "
+            "less"
+        )
     if needed > most:
         fits = rounded_up(cell * 1.02 * (needed / most) ** (1.0 / d))
         raise MemoryError(
             f"cell={cell:g}: {cells.number:,} cells and {problem.horizon} steps take about {needed / 1e9:.1f} GB, and "
             f"{most / 1e9:.1f} GB may be taken; cell={fits:g} fits"
         )
-    if needed > WORTH_SAYING and progress is not False:
-        say(f"Certificate: {cells.number:,} cells of sides {cells.sides[0]} take about {needed / 1e9:.1f} GB")
+    if needed + more > WORTH_SAYING and progress is not False:
+        say(f"Certificate: {cells.number:,} cells of sides {cells.sides[0]} take about {(needed + more) / 1e9:.1f} GB")

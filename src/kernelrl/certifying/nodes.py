@@ -249,11 +249,17 @@ def lowest_above(nodes: Floats, rise: Floats, constant: float) -> Floats:
 
 def highest_below(candidates: Sequence[tuple[Floats, Floats]]) -> Floats:
     """Numbers at nodes whose interpolation is, on each cell, at most I[nodes] - fall of one of the candidates."""
-    chosen = np.argmax([corner_mean(nodes) - fall for nodes, fall in candidates], axis=0)
+    places = at_corners(candidates[0][0].shape)
+    best = np.full(candidates[0][1].shape, -math.inf)  # the mean over the corners of each cell, of the best so far
+    values = [best.copy() for _ in places]  # its numbers at each corner
+    for nodes, fall in candidates:
+        mean = corner_mean(nodes) - fall
+        better = mean > best
+        best = np.where(better, mean, best)
+        values = [np.where(better, nodes[at] - fall, v) for at, v in zip(places, values, strict=True)]
     found = np.full(candidates[0][0].shape, math.inf)
-    for corner in at_corners(found.shape):
-        value = np.choose(chosen, [nodes[corner] - fall for nodes, fall in candidates])
-        found[corner] = np.minimum(found[corner], value)
+    for at, value in zip(places, values, strict=True):
+        found[at] = np.minimum(found[at], value)
     return found
 
 

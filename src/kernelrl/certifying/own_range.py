@@ -7,8 +7,8 @@ fixed before the data,
 
     [i·W_k/8, i·W_k/8 + W_k],    W_k = D·2^{k/2},    D = λ_r·(the largest diagonal of a room),    i, k whole numbers,
 
-namely the narrowest that contains [a, b]. Each has the share 1/(2(|k|+1)(|k|+2)) · 1/(2(|i|+1)(|i|+2)) of δ. The shares
-add up to 9/16, so the bounds of all ranges of the family that contain every reward hold together with probability 1-δ.
+namely the narrowest that contains [a, b]. Each has the share 1/(2(|k+4|+1)(|k+4|+2)) · 1/(2(|i|+1)(|i|+2)) of δ: the
+largest is that of D/4, since rewards hardly ever change by λ_r all along a room. The shares add up to 9/16 at most, so the bounds of all ranges of the family that contain every reward hold together with probability 1-δ.
 k is at least -16. If it is larger, the width is at most 8/7·√2 times b - a.
 
 A range that is known is better: it is narrower where few states were visited, and has all of δ.
@@ -26,12 +26,13 @@ from kernelrl.certifying.rewards import of_action, open_envelope
 from kernelrl.certifying.samples import observed
 from kernelrl.models.displacement import STATE, Displacement
 
-__all__ = ["NARROWEST", "bounds_of_rewards", "fixed_range"]
+__all__ = ["NARROWEST", "USUAL", "bounds_of_rewards", "fixed_range"]
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 CELLS = 100  # along the diagonal of a room, for bounds on rewards
 NARROWEST = -16  # k: W is D/256
+USUAL = -4  # the k with the largest share
 
 
 def bounds_of_rewards(
@@ -69,7 +70,7 @@ def fixed_range(
         i -= i * width / 8.0 > least  # where the quotient was rounded
         start = i * width / 8.0
         if start <= least and most <= start + width:
-            return (start, start + width), share(k) * share(i)
+            return (start, start + width), share(k - USUAL) * share(i)
         k += 1
 
 

@@ -64,17 +64,18 @@ def backward(
     """
     rooms = [r.shape[1:] for r in rewards.upper]
     lower, upper = ([np.zeros((horizon, *shape)) for shape in rooms] for _ in range(2))
-    sums = [[[made(pool, piece.shape) for pool in pools] for pools in piece.pools] for piece in pieces]
+    sums = [sums_of(piece) for piece in pieces] if len(pieces) == len(rooms) else []  # spectra of many would not fit
     ends = [ends_of(pieces, i, len(shape)) for i, shape in enumerate(rooms)]
     for h in range(horizon - 1, -1, -1):
         R, after = float(horizon - 1 - h), min(h + 1, horizon - 1)
         read = [Reading(upper[i][after], lower[i][after], R, ends[i], span) for i in range(len(rooms))]
-        for piece, known in zip(pieces, sums, strict=True):
+        for k, piece in enumerate(pieces):
             i, box = piece.room, piece.box
             r_low, r_high = rewards.lower[i][(slice(None), *box)], rewards.upper[i][(slice(None), *box)]
             if R == 0.0:
                 low, high = r_low.max(axis=0), r_high.max(axis=0)
             else:
+                known = sums[k] if sums else sums_of(piece)
                 q = best_of(piece, known, read[i], bonus, slope, scale)
                 low, high = (r_low + q[0]).max(axis=0), (r_high + q[1]).max(axis=0)
             outward = OUTWARD * (R + 1.0)
@@ -84,9 +85,9 @@ def backward(
     return Values(tuple(lower), tuple(upper))
 
 
-def made(pool: Pool, shape: tuple[int, ...]) -> Sums | None:
-    """What sums up fields for a pool."""
-    return None if pool.offsets is None else Sums(pool.offsets, shape)
+def sums_of(piece: Piece) -> list[list[Sums | None]]:
+    """What sums up fields, for each radius and action."""
+    return [[None if p.offsets is None else Sums(p.offsets, piece.shape) for p in pools] for pools in piece.pools]
 
 
 def best_of(

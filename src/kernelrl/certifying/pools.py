@@ -21,7 +21,7 @@ from kernelrl.certifying.cells import Cells, Room
 from kernelrl.certifying.samples import Samples
 from kernelrl.certifying.sums import Offsets
 
-__all__ = ["Piece", "Pool", "pieces_of", "places_of"]
+__all__ = ["Piece", "Pool", "bytes_of_pieces", "pieces_of", "places_of"]
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -63,17 +63,7 @@ def places_of(room: Room, moves: Floats) -> Whole:
 
 def pieces_of(cells: Cells, samples: Samples, actions: int, variation: float, horizon: int = 1) -> tuple[Piece, ...]:
     """All pieces of all rooms, for plans of so many steps."""
-    d = len(cells.rooms[0].counts)
-    blocks = [
-        Block(i, start, shape)
-        for i, room in enumerate(cells.rooms)
-        for start, shape in boxes(room, blocks_on(room, variation, BLOCKS[d]))
-    ]
-    boxed = [cells.rooms[block.room] for block in blocks]
-    low = np.array([room.low + room.side * b.start for room, b in zip(boxed, blocks, strict=True)])
-    high = np.array([room.low + room.side * np.add(b.start, b.shape) for room, b in zip(boxed, blocks, strict=True)])
-    apart = np.linalg.norm(np.maximum(high[:, None] - low[None], high[None] - low[:, None]), axis=2)  # farthest points
-    radii = (math.inf,) if variation == 0.0 else levels(apart)
+    blocks, apart, radii = divided(cells, variation)
     source = block_of(cells, blocks, samples)
     made = []
     for i, room in enumerate(cells.rooms):
@@ -85,6 +75,41 @@ def pieces_of(cells: Cells, samples: Samples, actions: int, variation: float, ho
                 pools = tuple(tuple(table.pool(apart[k] <= radius) for table in tables) for radius in radii)
                 made.append(Piece(i, block.start, block.shape, tuple(reach), pools))
     return tuple(made)
+
+
+def divided(cells: Cells, variation: float) -> tuple[list[Block], Floats, tuple[float, ...]]:
+    """The blocks of all rooms, the largest distance of points of each two, and the radii."""
+    d = len(cells.rooms[0].counts)
+    blocks = [
+        Block(i, start, shape)
+        for i, room in enumerate(cells.rooms)
+        for start, shape in boxes(room, blocks_on(room, variation, BLOCKS[d]))
+    ]
+    boxed = [cells.rooms[block.room] for block in blocks]
+    low = np.array([room.low + room.side * b.start for room, b in zip(boxed, blocks, strict=True)])
+    high = np.array([room.low + room.side * np.add(b.start, b.shape) for room, b in zip(boxed, blocks, strict=True)])
+    apart = np.linalg.norm(np.maximum(high[:, None] - low[None], high[None] - low[:, None]), axis=2)  # farthest points
+    return blocks, apart, (math.inf,) if variation == 0.0 else levels(apart)
+
+
+def bytes_of_pieces(cells: Cells, samples: Samples, actions: int, variation: float) -> float:
+    """About what several pieces and radii add to the memory of a plan: the pools, and the fields that they read."""
+    blocks, apart, radii = divided(cells, variation)
+    if len(radii) == 1:
+        return 0.0
+    source, near, fields = block_of(cells, blocks, samples), 0.0, np.zeros(len(cells.rooms))
+    for a in range(actions):
+        own = samples.kept & (samples.actions == a) & ~samples.censored
+        if not own.any():
+            continue
+        number = np.bincount(source[own], minlength=len(blocks)).astype(np.float64)
+        places = [places_of(room, samples.moves[own]) for room in cells.rooms]
+        spans = [p.max(axis=0) - p.min(axis=0) + 1 for p in places]
+        most = np.array([math.prod(spans[block.room].tolist()) for block in blocks], np.float64)
+        near += sum(float(np.minimum((apart <= radius) @ number, most).sum()) for radius in radii)
+        grown = [np.prod(np.add(room.counts, span)) for room, span in zip(cells.rooms, spans, strict=True)]
+        fields = np.maximum(fields, grown)
+    return float(8.0 * ((samples.states.shape[1] + 1.0) * near + 8.0 * len(radii) * fields.sum()))
 
 
 @dataclass(frozen=True)
