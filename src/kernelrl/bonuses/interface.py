@@ -25,8 +25,8 @@ The coefficients c of the last three depend on the number of samples through its
 `kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. With several bandwidths
 their tables stand side by side. B' lacks the term c2/C, since estimates are shrunk towards 0.
 
-c1 is for values anywhere in [0, R_h]. Certificates know a smaller range, and set the part of R_h that it is (`set_range`);
-for learning it is 1.
+c1 is for values anywhere in [0, R_h]. Certificates know a smaller range, and set the part of R_h that it is
+(`set_range`); for learning it is 1.
 """
 
 import math

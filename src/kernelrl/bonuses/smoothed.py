@@ -125,8 +125,8 @@ class Full(Bonus):
 class Joint(Bonus):
     """The joint bonus at confidence `delta`: one martingale for reward and next value, and the bias seen in the data.
 
-    `episodes` is K; None ("anytime") holds for any number and costs a little. With `bernstein` half of `delta` is for the
-    empirical-Bernstein form, which certificates take where it is smaller: they are much narrower where little is random.
+    `episodes` is K; None ("anytime") holds for any number and costs a little. With `bernstein` half of `delta` is for
+    the empirical-Bernstein form, which certificates take where it is smaller: much smaller where little is random.
     """
 
     promises = True

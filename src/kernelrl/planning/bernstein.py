@@ -4,9 +4,9 @@ At each pair of the plan, with V̂ and the rule of `kernelrl.theory.bernstein`,
 
     Q̃↑ = min(Q̃↑, T↑/C + B),    Q̃↓ = max(Q̃↓, T↓/C - B + βR_h/C)
 
-Samples that were moved to representatives up to m away have half widths larger by L_{h+1}·m. A store of counts knows the
-sums of r, of r², of the middles of [V↓_{h+1}(y), V↑_{h+1}(y)] and of their squares, but not of products of both, so there
-√Σw²(m_s - m̄)² is replaced by the sum of the roots for rewards and for next values, which is at least as large.
+Samples that were moved to representatives up to m away have half widths larger by L_{h+1}·m. A store of counts knows
+the sums of r, of r², of the middles of [V↓_{h+1}(y), V↑_{h+1}(y)] and of their squares, but not of products of both, so
+there √Σw²(m_s - m̄)² is replaced by the sum of the roots for rewards and for next values, which is at least as large.
 """
 
 import math

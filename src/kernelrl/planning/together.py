@@ -4,11 +4,12 @@ The martingale term of the joint bonus is proportional to half the width of an i
 
     0 ≤ r ≤ 1,    inf V↓_{h+1} ≤ V*_{h+1} ≤ sup V↑_{h+1}    on the event on which the bounds hold at all,
 
-so c_h = ½(1 + sup V↑_{h+1} - inf V↓_{h+1}), at most R_h/2, is enough and costs no share of δ (docs/theory.md). The
-supremum and the infimum are over the whole box of states. They are found by halving boxes: V↑_h changes by at most L_h·r
-between the centre of a box and any point of it, where r is half its diagonal. The result is at most FINE·R_h off, unless
-there are more than MOST boxes left; it is valid in any case. Since V*_h changes by at most L_h·ρ, the diameter of the box
-is another bound.
+so c_h = ½(1 + sup V↑_{h+1} - inf V↓_{h+1}), at most R_h/2, is enough and costs no share of δ (docs/theory.md). Also
+sup V* - inf V* ≤ L_{h+1}·(the diameter of the box of states).
+
+The supremum and the infimum are over the whole box. They are found by halving boxes: V↑_h changes by at most L_h·r
+between the centre of a box and any point of it, where r is half its diagonal. Each is at most FINE·R_h off, unless more
+than MOST boxes are left; it is valid in any case.
 
 An episode that ends leaves a value of its own, which belongs to the interval, too.
 """
@@ -46,7 +47,8 @@ class Box:
         if self.ends:
             after = settings.units.nothing * R
             return max(highest, after) - min(lowest, after)
-        return min(highest - lowest, slope * float(np.linalg.norm(self.high - self.low, self.p)) + self.defect)
+        diameter = float(np.linalg.norm(self.high - self.low, self.p))
+        return max(0.0, min(highest - lowest, slope * diameter + self.defect))
 
 
 def highest_over(values, low, high, p, slope, fine, most):

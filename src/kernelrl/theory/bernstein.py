@@ -1,17 +1,17 @@
 """The empirical-Bernstein form of the joint bonus (derived in docs/theory.md), at confidence δ.
 
-With ψ(λ) = -log(1-λ) - λ, λ_j = ¾·2^{-j/2}, C = β + Σw, n samples in the pool, k = n+1 and V̂ ≥ Σw_s²(G_s - q)² for one q of
-the grid 0, R_h/J, …, R_h,
+With ψ(λ) = -log(1-λ) - λ, λ_j = ¾·2^{-j/2}, C = β + Σw, n samples in the pool, k = n+1 and V̂ ≥ Σw_s²(G_s - q)² for
+one q of the grid 0, R_h/J, …, R_h,
 
     B = min_j [(R_h·ℓ_j/λ_j + ψ(λ_j)/λ_j·V̂/R_h)/C + ε·Λ_j] + βR_h/C + L_h·Σw̃ρ
     ℓ_j = log(2(j+1)(j+2)(J+1)·H·N(ε)/δ)
     Λ_j = 2·C2·k·R_h/(βσ) + (R_h·ℓ_j/λ_j)·C2·k/(σβ²) + (ψ(λ_j)/λ_j)·(C2·R_h/σ)·(2 + k/β)
 
-and where states are merged or identified the same is added as to the joint bonus. A rule is an array (24, 4) of R_h·ℓ_j/λ_j,
-ψ(λ_j)/(λ_j·R_h), ε·Λ_j, to which that is added, and R_h/2J.
+and where states are merged or identified the same is added as to the joint bonus. A rule is an array (24, 4) of
+R_h·ℓ_j/λ_j, ψ(λ_j)/(λ_j·R_h), ε·Λ_j, to which that is added, and R_h/2J.
 
-V* is not known, but bounded: G_s lies within g_s of m_s, the middle of [r_s + V↓_{h+1}(y_s), r_s + V↑_{h+1}(y_s)]. With q nearest to
-the mean m̄ of all m_s, weighted by w_s², V̂ = (√(Σw²(m_s - m̄)² + Σw²·(R_h/2J)²) + √Σw²g_s²)².
+V* is not known, but bounded: G_s lies within g_s of m_s, the middle of [r_s + V↓_{h+1}(y_s), r_s + V↑_{h+1}(y_s)]. With
+q nearest to the mean m̄ of all m_s, weighted by w_s², V̂ = (√(Σw²(m_s - m̄)² + Σw²·(R_h/2J)²) + √Σw²g_s²)².
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from kernelrl.theory.bonuses import Problem, epoch
 
-__all__ = ["GRID", "LAMBDAS", "PSI", "bernstein_rule", "bernstein_term", "bernstein_rules", "radius_of_rule"]
+__all__ = ["GRID", "LAMBDAS", "PSI", "bernstein_rule", "bernstein_rules", "bernstein_term", "radius_of_rule"]
 
 Floats = npt.NDArray[np.float64]
 GRID = 200  # J
