@@ -1,5 +1,6 @@
-"""Bounds on V* by the equations of docs/theory.md, in plain NumPy: the joint bonus with the range of r + V_{h+1} that is
-known, and the empirical-Bernstein form where that is smaller.
+"""Bounds on V* by the equations of docs/theory.md, in plain NumPy.
+
+The joint bonus with the range of r + V_{h+1} that is known, and the empirical-Bernstein form where that is smaller.
 """
 
 from __future__ import annotations

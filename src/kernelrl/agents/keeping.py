@@ -92,7 +92,8 @@ class EverySample:
         long = samples_in(model.store) * settings.horizon >= LONG
         with track("Planning bounds", 2 * lower.number, show=long) as tick:
             lower.tick = upper.tick = tick
-            return plan_together(lower, upper, box, rules_now(settings, rules), merge)
+            both: tuple[Planned, Planned] = plan_together(lower, upper, box, rules_now(settings, rules), merge)
+        return both
 
     def settle(self, model: Any) -> None:
         """Do nothing: samples wait for the plan where they are kept."""
@@ -174,7 +175,8 @@ class AtRepresentatives:
             plan, store = complete_plan(new_smoothed(settings, store), settings, store)
             sides.append(Planned(plan, settings, store))
         lower, upper = (InSteps(planned) for planned in sides)
-        return plan_together(lower, upper, box, rules_now(settings, rules), merge)
+        both: tuple[Planned, Planned] = plan_together(lower, upper, box, rules_now(settings, rules), merge)
+        return both
 
     def settle(self, model: Any) -> None:
         """Count samples that wait for a plan."""

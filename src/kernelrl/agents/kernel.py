@@ -586,7 +586,8 @@ class KernelAgent(CertifiedAgent, abstract=True):
             ends = not isinstance(self.lipschitz, tuple)  # from λ_r and λ_p nothing is certified once an episode ended
             metric = self.smoothing(spaces.low.size).metric
             defect = defect_of(metric, self.rewards.width)
-            box = Box(*placed_box(settings, spaces.low, spaces.high), norm_of(metric), defect, ends)
+            low, high = placed_box(settings, spaces.low, spaces.high)
+            box = Box(low, high, norm_of(metric), defect, ends)
         bonus, rules, merge = self.bonus_in_use, None, self.smoothing(spaces.low.size).merge or 0.0
         if uses_bernstein(bonus):
             rules = functools.partial(bonus.rules, self._bonus_problem(spaces))

@@ -14,6 +14,8 @@ than MOST boxes are left; it is valid in any case.
 An episode that ends leaves a value of its own, which belongs to the interval, too.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kernelrl.bonuses.interface import set_range
@@ -27,15 +29,14 @@ __all__ = ["Box", "highest_over", "plan_together"]
 FINE, MOST = 1e-3, 1024
 
 
-class Box:
-    """The states over which bounds are taken: the box [low, high] (d,) of embedded ones, in the p-norm.
+class Box(NamedTuple):
+    """The states over which bounds are taken: a box of embedded ones."""
 
-    `defect`: by how much V* may differ between states with the same embedding, in mapped units. `ends`: whether
-    episodes may terminate.
-    """
-
-    def __init__(self, low, high, p, defect, ends):
-        self.low, self.high, self.p, self.defect, self.ends = low, high, p, defect, ends
+    low: np.ndarray  # (d,)
+    high: np.ndarray
+    p: float  # the distance is that of the p-norm
+    defect: float  # by how much V* may differ between states with the same embedding, in mapped units
+    ends: bool  # whether episodes may terminate
 
     def width_of(self, lower, upper, h):
         """The width of an interval with all V*_h, in mapped units; step `h` is the one that was planned last."""
