@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from naive.estimates import counts, distances, next_values, smoothed, spread, weights
+from naive.estimates import Related, counts, distances, next_values, pair_weights, smoothed, spread
 from naive.kernels import gaussian
 from naive.metrics import euclidean
 
@@ -31,6 +31,7 @@ class Rules(NamedTuple):
     ends: bool = True  # whether episodes may end
     by_sample: bool = True  # whether rewards and next values are known for each sample, or only their sums
     A: int = 2
+    related: Related | None = None
 
 
 class Bounds(NamedTuple):
@@ -71,7 +72,7 @@ def one_step(pool, rules, h, part, lower, upper):
     low, high = (np.where(pool.terminated, after, next_values(pool, V) if V else np.zeros(n)) for V in (lower, upper))
     ups, downs = [], []
     for sigma, bonus in rules.bonuses.items():
-        kernel = {"sigma": sigma, "g": gaussian, "rho": euclidean}
+        kernel = {"sigma": sigma, "g": gaussian, "rho": euclidean, "related": rules.related}
         C, (D, W2) = counts(pool.x, A, pool, beta=rules.beta, **kernel), spread(pool.x, A, pool, **kernel)
         shrinkage = rules.beta * (len(rules.L) + 1 if bonus.kind == "corrected" else R) / C
         B = bonus(h, n, C, D, W2, part)
@@ -83,12 +84,13 @@ def one_step(pool, rules, h, part, lower, upper):
             down = np.maximum(down, T[0] - rules.scale * B)
         ups.append(up)
         downs.append(down)
+    apart = np.where(np.eye(A), 0.0, np.inf) if rules.related is None else rules.related.rho
     own = np.arange(n), pool.a
     up, down = np.min(ups, axis=0)[own], np.max(downs, axis=0)[own]
 
     def upper_now(x):
         cones = up + L * distances(x, pool.x, euclidean)
-        by_action = [np.where(pool.a == a, cones, np.inf).min(axis=1, initial=np.inf) for a in range(A)]
+        by_action = [(cones + L * apart[a, pool.a]).min(axis=1, initial=np.inf) for a in range(A)]
         return np.minimum(R, np.max(by_action, axis=0))
 
     def lower_now(x):
@@ -108,11 +110,11 @@ def bernstein_bonus(pool, rules, h, sigma, C, D, low, high):
     middle, half = 0.5 * (low + high), np.where(pool.terminated, 0.0, 0.5 * (high - low) + moved)
     if h == H - 1:
         half = np.zeros(n)
-    w = weights(pool.x, pool, sigma, gaussian, euclidean)
+    w = pair_weights(pool.x, rules.A, pool, sigma, gaussian, euclidean, rules.related)
     B = np.empty_like(C)
     for i in range(n):
         for a in range(rules.A):
-            weight = np.where(pool.a == a, w[i], 0.0)
+            weight = w[i, :, a]
             if rules.by_sample:
                 deviation = root_of_squares(weight, pool.r + middle)
             else:

@@ -20,7 +20,7 @@ from kernelrl.theory.bernstein import bernstein_rule, bernstein_term, radius_of_
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
 from naive.certified import Rules, naive_bounds
-from naive.estimates import Data, lipschitz_constants
+from naive.estimates import Data, Related, lipschitz_constants
 from naive.kernels import gaussian
 from naive.metrics import euclidean
 from naive.ramp import RampValues
@@ -36,13 +36,15 @@ TIGHT = krl.bonuses.Joint(0.05, bernstein=True)
 # ------------------------------------------------------------------------------------------------ against the equations
 
 
-def some_agent(stationary, merge, sigmas, scale, ends, L, pair):
+def some_agent(stationary, merge, sigmas, scale, ends, L, pair, related=None):
     """An agent for three steps on [0, 1], started, and the rules that its bounds follow."""
     beta, delta, g = 1.0, 0.5, krl.kernels.Gaussian()
+    actions = {} if related is None else {"action_bandwidth": related, "action_metric": "euclidean"}
     agent = krl.KernelUCBVI(
         bandwidth=sigmas[0] if len(sigmas) == 1 else krl.schedules.Bandwidths(sigmas), regularization=beta,
         bonus=krl.bonuses.Joint(delta, bernstein=True), bonus_scale=scale, lipschitz=L if ends else pair,
         representatives=merge, stationary=stationary, replan="doubling", reward_range=(0, 1),
+        **actions,
     )  # fmt: skip
     agent.start(gym.spaces.Box(0.0, 1.0, (1,), np.float64), gym.spaces.Discrete(2), len(L), 0)
     share = delta / 2 / len(sigmas)
@@ -52,7 +54,38 @@ def some_agent(stationary, merge, sigmas, scale, ends, L, pair):
     }
     bonuses = {sigma: TheoryBonus(problem, share, None, "self-normalised") for sigma, problem in problems.items()}
     bernstein = {sigma: (problem, share, radius_of_rule) for sigma, problem in problems.items()}
-    return agent, Rules(bonuses, L, beta, bernstein, scale, ends=ends, by_sample=merge is None)
+    rules = Rules(bonuses, L, beta, bernstein, scale, ends=ends, by_sample=merge is None)
+    if related is None:
+        return agent, rules
+    return agent, rules._replace(related=Related.of(np.array([[0.0, 1.0], [1.0, 0.0]]), related))
+
+
+def compare(agent, rules, stationary, merge, episodes):
+    """The bounds of the agent after these episodes, and what the equations give; `episodes` are lists of samples."""
+    data, L = Data(3, stationary), rules.L
+    visit = (lambda x: x) if merge is None else NaiveRepresentatives(merge, euclidean).visit
+    for samples in episodes:
+        agent.begin_episode()
+        for h, (x, a, r, y, over) in enumerate(samples):
+            agent.observe(x, a, r, y, h, terminated=over)
+            data.add(visit(x), a, r, visit(y), h, over)
+        agent.end_episode()
+    expected = naive_bounds(data, rules, widths_in(agent))
+    check_widths(agent, expected.widths, L)
+    states = np.linspace(0.0, 1.0, 9)[:, None]
+    lower, upper = expected.lower(states), expected.upper(states)
+    assert_allclose([agent.certified_bounds().at(x) for x in states], np.stack([lower, upper], axis=1), atol=1e-7)
+
+
+def random_episodes(rng, number, lattice, spread, ends):
+    """Lists of samples: x, a, r, y, and whether the episode ended."""
+    for k in range(number):
+        samples = []
+        for h in range(2 if ends and k % 7 == 3 else 3):
+            x, y = np.round(rng.random((2, 1)) * lattice) / lattice
+            a, r = int(rng.random() < 0.6), float(np.clip(0.5 + spread * (rng.random() - 0.5), 0, 1))
+            samples.append((x, a, r, y, bool(ends and k % 7 == 3 and h == 1)))
+        yield samples
 
 
 @pytest.mark.parametrize(
@@ -72,24 +105,16 @@ def test_against_the_equations(merge, sigmas, stationary, ends, scale, number, l
     rng, pair = np.random.default_rng(seed), (0.2, 0.8)
     L = lipschitz_constants(pair, 3)
     agent, rules = some_agent(stationary, merge, sigmas, scale, ends, L, pair)
-    data = Data(3, stationary)
-    visit = (lambda x: x) if merge is None else NaiveRepresentatives(merge, euclidean).visit
-    for k in range(number):
-        agent.begin_episode()
-        for h in range(3):
-            x, y = np.round(rng.random((2, 1)) * lattice) / lattice
-            a, r = int(rng.random() < 0.6), float(np.clip(0.5 + spread * (rng.random() - 0.5), 0, 1))
-            over = bool(ends and k % 7 == 3 and h == 1)
-            agent.observe(x, a, r, y, h, terminated=over)
-            data.add(visit(x), a, r, visit(y), h, over)
-            if over:
-                break
-        agent.end_episode()
-    expected = naive_bounds(data, rules, widths_in(agent))
-    check_widths(agent, expected.widths, L)
-    states = np.linspace(0.0, 1.0, 9)[:, None]
-    lower, upper = expected.lower(states), expected.upper(states)
-    assert_allclose([agent.certified_bounds().at(x) for x in states], np.stack([lower, upper], axis=1), atol=1e-7)
+    compare(agent, rules, stationary, merge, random_episodes(rng, number, lattice, spread, ends))
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_related_actions(scale, stationary):
+    """Samples of one action count for the other with the weight K_A, whose square is in Σw²."""
+    rng, pair = np.random.default_rng(0), (0.2, 0.8)
+    agent, rules = some_agent(stationary, 0.02, (0.3,), scale, False, lipschitz_constants(pair, 3), pair, related=0.8)
+    compare(agent, rules, stationary, 0.02, random_episodes(rng, 150, 1000, 0.5, False))
 
 
 @settings(max_examples=50)
