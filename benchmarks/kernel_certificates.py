@@ -1,20 +1,28 @@
-"""What would make the kernel certificate narrower: three changes of the joint bonus, in plain NumPy.
+"""How narrow the certificate of a kernel agent is, and what would make it narrower.
 
-range      c = ½(1 + sup V↑_{h+1} - inf V↓_{h+1}), at most R_h/2, in place of R_h/2
-bernstein  the smaller one of the joint bonus and the empirical-Bernstein bonus, each at δ/2
-coupling   transitions that are declared as couplings, |y - y'| ≤ λ_p·ρ for certain: the bias of the next value is that
-           of V↑ itself in a ball of radius λ_p·ρ_s around y_s, and L_{h+1} does not enter
-true       the joint bonus with the largest slopes of V* itself in place of L_h (nobody knows them)
+The library's, on the same data:
+
+range R_h    as if nothing were known of V_{h+1}: c = R_h/2
+range        c = ½(1 + sup V↑_{h+1} - inf V↓_{h+1}), at most R_h/2, or less by the diameter of the box
+bernstein    also the empirical-Bernstein form, Joint(δ, bernstein=True); the data are those of this agent
+
+In plain NumPy, on a lattice:
+
+joint        the joint bonus with c = R_h/2
+coupling     transitions that are declared as couplings, |y - y'| ≤ λ_p·ρ for certain: the bias of the next value is
+             that of V↑ itself in a ball of radius λ_p·ρ_s around y_s, and L_{h+1} does not enter
+true         the joint bonus with the largest slopes of V* itself in place of L_h (nobody knows them)
 
 All are derived in docs/theory.md. The tables show the gap between V↓_1 and V↑_1 at the start state. On Ramp (cap 2) the
-data are of Greedy-Kernel-UCBVI with the bonus Joint(0.05), states and next states are moved to a lattice and this is
-counted. On TwinRooms (cap 20) the data are of Kernel-UCBVI with nothing set, and the lattice is taken as free, so the
-gaps there are smaller than they can be.
+data are of Greedy-Kernel-UCBVI with the bonus Joint(0.05); on the lattice states and next states are moved and this is
+counted. On TwinRooms (cap 20) the data are of Kernel-UCBVI; the lattice is taken as free, so the gaps there are smaller
+than they can be.
 
     python benchmarks/kernel_certificates.py [--part ramp] [--seeds 4]
 """
 
 import argparse
+import functools
 import itertools
 import math
 
@@ -24,12 +32,12 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 import kernelrl as krl
 from _common import report
+from kernelrl.agents.guarantees import Bounds
 from kernelrl.theory.bonuses import Problem, best_radius, joint_coefficients
 
-DELTA, C2, J = 0.05, math.exp(-0.5), 200
-LAMBDAS = 0.75 * 2.0 ** (-0.5 * np.arange(24))
-PSI = -np.log1p(-LAMBDAS) - LAMBDAS
-VARIANTS = ("joint", "range", "bernstein", "coupling", "range, bernstein, coupling", "true")
+DELTA, C2 = 0.05, math.exp(-0.5)
+VARIANTS = ("joint", "coupling", "true")
+OF_LIBRARY = ("range R_h", "range", "bernstein, range R_h", "bernstein")
 PARTS = ("ramp", "twin rooms")
 
 
@@ -86,22 +94,6 @@ class Lattice:
         return f(V.reshape(self.shape), size=2 * k + 1, mode="nearest").ravel()
 
 
-def bernstein(problem, h, k, radius, delta, C, W2, S):
-    """min over j of [R·ℓ_j/λ_j + ψ_j/λ_j·V̂/R]/C and its ε-terms; S holds Σw²m, Σw²m², Σw²g², each (U,)."""
-    R, beta, sigma = float(problem.horizon - h), problem.beta, problem.sigma
-    mean = S[0] / np.maximum(W2, 1e-300)
-    spread = np.maximum(S[1] - S[0] * mean, 0.0)
-    V = (np.sqrt(spread + W2 * (R / (2 * J)) ** 2) + np.sqrt(S[2])) ** 2
-    log = math.log(problem.horizon) + problem.log_cover(radius) - math.log(delta)
-    best = np.full(C.shape, math.inf)
-    for j, (lam, psi) in enumerate(zip(LAMBDAS, PSI, strict=True)):
-        ell = log + math.log(2.0 * (j + 1) * (j + 2) * (J + 1))
-        net = 2 * C2 * k * R / (beta * sigma) + R * ell / lam * C2 * k / (sigma * beta**2)
-        net += psi / lam * C2 * R / sigma * (2 + k / beta)
-        best = np.minimum(best, (R * ell / lam + psi / lam * V / R) / C + radius * net)
-    return best
-
-
 def bounds(problem, lattice, data, variant, slopes):
     """V↓_1 and V↑_1 on the lattice. `slopes` are λ_r and λ_p for the couplings."""
     x, a, r, y = data
@@ -109,31 +101,22 @@ def bounds(problem, lattice, data, variant, slopes):
     k = 2 ** math.ceil(math.log2(len(a) + 1)) - 1
     w = np.exp(-0.5 * (lattice.distance / problem.sigma) ** 2)
     w[w < 1e-12] = 0.0
-    delta = DELTA / 2 if "bernstein" in variant else DELTA
-    radius = best_radius(problem, k, delta)
+    radius = best_radius(problem, k, DELTA)
     upper, lower = np.zeros(U), np.zeros(U)
     rings = np.minimum(
         np.ceil(slopes[1] * lattice.distance / lattice.spacing - 1e-9).astype(int), 3 * max(lattice.shape)
     )
     for h in reversed(range(H)):
         R, L = float(H - h), problem.lipschitz[h]
-        following = problem.lipschitz[h + 1] if h + 1 < H else 0.0
-        c = joint_coefficients(problem, h, k, radius, delta)
-        factor = 1.0
-        if "range" in variant:
-            factor = min(1.0, (1.0 + upper.max() - lower.min()) / R)
+        c = joint_coefficients(problem, h, k, radius, DELTA)
         highs, lows = [], []
         for action in range(problem.actions):
             s = a == action
             sums = lambda z: np.bincount(u[s], z[s], U)  # noqa: B023, E731
             n = np.bincount(u[s], minlength=U)
             C, W2, D = problem.beta + w @ n, (w * w) @ n, (w * lattice.distance) @ n
-            mid, half = r + 0.5 * (upper + lower)[v], 0.5 * (upper - lower)[v] + following * problem.merge
-            B = c.constant + c.root * factor * np.sqrt(problem.beta + W2) / C
-            if "bernstein" in variant:
-                S = [(w * w) @ sums(z) for z in (mid, mid * mid, half * half)]
-                B = np.minimum(B, bernstein(problem, h, k, radius, delta, C, W2, S) + problem.identifying(h))
-            if "coupling" in variant:
+            B = c.constant + c.root * np.sqrt(problem.beta + W2) / C
+            if variant == "coupling":
                 both = []
                 for V, op in ((upper, np.maximum), (lower, np.minimum)):
                     reach = math.ceil(6 * problem.sigma * slopes[1] / lattice.spacing)
@@ -174,27 +157,58 @@ def declared(data):
     return upper - lower
 
 
+def gaps_of_library(make, env_id, start, looks, seed):
+    """The gap at the start after so many episodes, of each of OF_LIBRARY; `make(bonus)` makes an agent."""
+    found = {}
+    for tight in (False, True):
+        agent, last = make(krl.bonuses.Joint(DELTA, bernstein=tight)), 0
+        for k in looks:
+            agent.fit(env_id, k - last, seed=seed if last == 0 else None, progress=False)
+            last, name = k, "bernstein" if tight else "range"
+            found.setdefault(name, []).append(gap_between(agent.certified_bounds(), start))
+            name = "bernstein, range R_h" if tight else "range R_h"
+            found.setdefault(name, []).append(gap_between(with_whole_range(agent), start))
+    return found
+
+
+def gap_between(bounds, start):
+    """The gap of bounds at a state."""
+    lower, upper = bounds.at(np.array(start))
+    return upper - lower
+
+
+def with_whole_range(agent):
+    """The bounds of the same data where nothing is known of V_{h+1}: c = R_h/2."""
+    bonus, rules = agent.bonus, None
+    if bonus.bernstein:
+        rules = functools.partial(bonus.rules, agent._bonus_problem(agent.spaces))
+    return Bounds(*agent._keeping.planned_together(agent.model, None, rules, agent.representatives or 0.0))
+
+
+def on_ramp(sigma, bonus):
+    """The agent on Ramp."""
+    return krl.GreedyKernelUCBVI(
+        bandwidth=sigma, regularization=5.0, lipschitz=(0.5, 1.0), reward_range=(0, 1), stationary=True, bonus=bonus,
+        representatives=0.002,
+    )  # fmt: skip
+
+
 def ramp(options):
     """Ramp, several bandwidths."""
     lattice, looks, sigmas = Lattice([0.0], [1.0], 0.004), (500, 2000, 8000), (0.1, 0.05, 0.025)
-    found = {key: [] for key in itertools.product(sigmas, VARIANTS[:-1])}
-    found["none", "declared displacements"] = []
-    for seed in range(1, 1 + options.seeds):
-        agent = krl.GreedyKernelUCBVI(
-            bandwidth=0.1, regularization=5.0, lipschitz=(0.5, 1.0), reward_range=(0, 1), stationary=True,
-            bonus=krl.bonuses.Joint(DELTA), representatives=0.002,
-        )  # fmt: skip
-        data = recorded("kernelrl/Ramp-v0", agent, looks[-1], seed)
-        for sigma, variant in found:
-            gaps = []
-            for k in looks:
-                first = tuple(column[: 2 * k] for column in data)
-                if sigma == "none":
-                    gaps.append(declared(first))
-                    continue
-                problem = Problem(2, 2, (1.0,), sigma, 5.0, 1.0, C2, (1.0, 0.5), pooled=True, merge=0.002)
-                gaps.append(gap(problem, lattice, first, variant, (0.5, 1.0), [0.5]))
-            found[sigma, variant].append(gaps)
+    found = {}
+    for seed, sigma in itertools.product(range(1, 1 + options.seeds), sigmas):
+        make = functools.partial(on_ramp, sigma)
+        for variant, gaps in gaps_of_library(make, "kernelrl/Ramp-v0", [0.5], looks, seed).items():
+            found.setdefault((sigma, variant), []).append(gaps)
+        data = recorded("kernelrl/Ramp-v0", on_ramp(0.1, krl.bonuses.Joint(DELTA)), looks[-1], seed)
+        parts = [tuple(column[: 2 * k] for column in data) for k in looks]
+        problem = Problem(2, 2, (1.0,), sigma, 5.0, 1.0, C2, (1.0, 0.5), pooled=True, merge=0.002)
+        for variant in VARIANTS[:-1]:
+            gaps = [gap(problem, lattice, part, variant, (0.5, 1.0), [0.5]) for part in parts]
+            found.setdefault((sigma, f"NumPy: {variant}"), []).append(gaps)
+        if sigma == sigmas[-1]:
+            found.setdefault(("none", "declared displacements"), []).append([declared(part) for part in parts])
     rows = []
     for (sigma, variant), gaps in found.items():
         means = dict(zip(map(str, looks), np.mean(gaps, axis=0).tolist(), strict=True))
@@ -202,23 +216,36 @@ def ramp(options):
     report("kernel_certificates_ramp", "Gap between certified bounds on V*_1(0.5) of Ramp, cap 2, by episodes", rows)
 
 
+def in_twin_rooms(sigma, bonus):
+    """The agent in TwinRooms."""
+    return krl.KernelUCBVI(
+        bandwidth=sigma, regularization=0.01, lipschitz=(10.0, 1.0), reward_range=(0, 1), stationary=True, bonus=bonus,
+        representatives=0.05, replan="doubling",
+    )  # fmt: skip
+
+
 def twin_rooms(options):
-    """TwinRooms: the first room, with the most generous reading of everything."""
+    """TwinRooms: the library's, and the first room in NumPy with the most generous reading of everything."""
     H, looks = 20, (1000, 10_000)
     lattice, rows = Lattice([0.0, 0.0], [0.94, 1.0], 0.02), []
     agent = krl.KernelUCBVI()
     x, a, r, y = recorded("kernelrl/TwinRooms-v0", agent, looks[-1], 1)
     slopes = tuple(10.0 * (H - h) for h in range(H))
-    for sigma, variant in itertools.product((0.1, 0.05, 0.025), VARIANTS):
-        L = tuple(np.full(H, 10.0)) if variant == "true" else slopes
-        problem = Problem(H, 4, (0.95, 1.0), sigma, 0.01, 1.0, C2, L, pooled=True)
-        row = {"bandwidth": sigma, "bonus": variant}
-        for k in looks:
-            use = np.arange(len(a)) < H * k
-            use &= x[:, 0] < 1
-            row[str(k)] = gap(problem, lattice, (x[use], a[use], r[use], y[use]), variant, (10.0, 1.0), [0.1, 0.1])
-        rows.append(row)
-        print(row, flush=True)
+    for sigma in (0.1, 0.05, 0.025):
+        make = functools.partial(in_twin_rooms, sigma)
+        for variant, gaps in gaps_of_library(make, "kernelrl/TwinRooms-v0", [0.1, 0.1], looks[:1], 1).items():
+            rows.append({"bandwidth": sigma, "bonus": variant, **dict(zip(map(str, looks), gaps, strict=False))})
+            print(rows[-1], flush=True)
+        for variant in VARIANTS:
+            L = tuple(np.full(H, 10.0)) if variant == "true" else slopes
+            problem = Problem(H, 4, (0.95, 1.0), sigma, 0.01, 1.0, C2, L, pooled=True)
+            row = {"bandwidth": sigma, "bonus": f"NumPy: {variant}"}
+            for k in looks:
+                use = np.arange(len(a)) < H * k
+                use &= x[:, 0] < 1
+                row[str(k)] = gap(problem, lattice, (x[use], a[use], r[use], y[use]), variant, (10.0, 1.0), [0.1, 0.1])
+            rows.append(row)
+            print(row, flush=True)
     report(
         "kernel_certificates_twin_rooms",
         "Gap between bounds on V*_1 of TwinRooms at the start, cap 20, by episodes",

@@ -58,7 +58,9 @@ OBJECTS = {
     krl.bonuses.Full: st.builds(
         krl.bonuses.Full, **confidence, reward_term=st.sampled_from(["corrected", "printed"])
     ),
-    krl.bonuses.Joint: st.builds(krl.bonuses.Joint, **confidence, self_normalised=st.booleans()),
+    krl.bonuses.Joint: st.builds(
+        krl.bonuses.Joint, **confidence, self_normalised=st.booleans(), bernstein=st.booleans()
+    ),
     krl.schedules.Power: st.builds(
         lambda minimum, more, exponent: krl.schedules.Power(minimum + more, minimum, exponent),
         st.floats(0.01, 1), st.floats(0, 1), st.floats(0, 3),

@@ -31,8 +31,13 @@ class TheoryBonus(NamedTuple):
     episodes: int | None
     kind: str  # "corrected", "printed", "joint" or "self-normalised"
 
-    def __call__(self, h: int, samples: int, C: np.ndarray, D: np.ndarray, W2: np.ndarray) -> np.ndarray:
-        """B_h where the pool holds `samples` samples; C, Σwρ and Σw² are (n, A)."""
+    def __call__(
+        self, h: int, samples: int, C: np.ndarray, D: np.ndarray, W2: np.ndarray, part: float = 1.0
+    ) -> np.ndarray:
+        """B_h where the pool holds `samples` samples; C, Σwρ and Σw² are (n, A).
+
+        `part`: the part of R_h in which all r + V*_{h+1} lie (joint bonus only).
+        """
         j = math.floor(math.log2(samples + 1))
         k, delta = 2 ** (j + 1) - 1, self.delta
         if self.episodes is None:
@@ -47,4 +52,4 @@ class TheoryBonus(NamedTuple):
             return c.constant + c.root / np.sqrt(C) + c.inverse / C
         normalised = self.kind == "self-normalised"
         radius = radius_for(self.problem, most, delta, normalised)
-        return joint_bonus(self.problem, h, k, radius, delta, C, D, W2, normalised)
+        return joint_bonus(self.problem, h, k, radius, delta, C, D, W2, normalised, part)

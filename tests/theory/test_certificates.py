@@ -9,10 +9,11 @@ from numpy.testing import assert_allclose
 
 import kernelrl as krl
 from kernelrl.agents.stopping import OwnGap
+from kernelrl.planning.together import FINE
 from kernelrl.theory.bonuses import Problem
 from naive.bonuses import TheoryBonus
-from naive.estimates import Data, counts, distances, lipschitz_constants, next_values, smoothed, spread
-from naive.kernels import gaussian
+from naive.certified import Rules, naive_bounds
+from naive.estimates import Data, lipschitz_constants
 from naive.metrics import euclidean
 from naive.ramp import RampValues
 from naive.representatives import NaiveRepresentatives
@@ -110,35 +111,18 @@ def test_both_drivers_stop_at_the_same_place():
     assert len(ends) == 1
 
 
-def naive_bounds(data, bonus, L, kernel, beta, scale, nothing):
-    """L_0 and U_0 by the equations, as functions of states (n, d) that return (n,)."""
-    steps = len(L)
-    lower_next = upper_next = None
-    for h in reversed(range(steps)):
-        pool = data.pool(h)
-        C, (D, W2) = counts(pool.x, 2, pool, beta=beta, **kernel), spread(pool.x, 2, pool, **kernel)
-        B = bonus(h, len(pool.x), C, D, W2)
-        own = np.arange(len(pool.a)), pool.a
-        following = {"up": upper_next, "down": lower_next}
-        targets = {}
-        for side, function in following.items():
-            V = np.zeros(len(pool.y)) if function is None else next_values(pool, function)
-            V = np.where(pool.terminated, nothing * (steps - h - 1), V)
-            estimate = smoothed(pool.x, 2, pool, pool.r + V, beta=beta, **kernel)
-            shrinkage = beta * (steps + 1 if bonus.kind == "corrected" else steps - h) / C
-            shift = B if side == "up" else -(B - shrinkage)
-            targets[side] = (estimate + scale * shift)[own]
+def widths_in(agent):
+    """(H,) the width of the interval with all r + V*_{h+1} that the bounds were made with, at most R_h."""
+    H = agent.model.settings.horizon
+    return agent.certified_bounds().lower.settings.bonus.ranges * np.arange(H, 0, -1)
 
-        def upper(x, h=h, pool=pool, Q=targets["up"]):
-            reach = Q + L[h] * distances(x, pool.x, kernel["rho"])
-            by_action = [np.where(pool.a == a, reach, np.inf).min(axis=1, initial=np.inf) for a in range(2)]
-            return np.minimum(steps - h, np.max(by_action, axis=0))
 
-        def lower(x, h=h, pool=pool, Q=targets["down"]):
-            return (Q - L[h] * distances(x, pool.x, kernel["rho"])).max(axis=1, initial=0.0)
-
-        upper_next, lower_next = upper, lower
-    return lower_next, upper_next
+def check_widths(agent, exact, L):
+    """Those are at least the exact ones, and hardly more; `exact` (H,) are from a grid."""
+    H, found = len(L), widths_in(agent)
+    for h in range(H):
+        off = 2 * FINE * (H - h - 1) + (L[h + 1] * 0.001 if h + 1 < H else 0.0)
+        assert min(H - h, exact[h]) - 1e-9 <= found[h] <= min(H - h, exact[h] + off)
 
 
 def compare_bounds(stationary, full, merge, episodes, scale, low=0.0, width=1.0):
@@ -173,13 +157,15 @@ def compare_bounds(stationary, full, merge, episodes, scale, low=0.0, width=1.0)
         agent.end_episode()
     states = np.linspace(0.0, 1.0, 9)[:, None]
     bonus = TheoryBonus(problem, 0.5, None, "corrected" if full else "self-normalised")
-    rules, nothing = (L, {"sigma": sigma, "g": gaussian, "rho": euclidean}, beta), -low / width
-    lower_bound, upper_bound = naive_bounds(data, bonus, *rules, scale, nothing)
-    lower, upper = lower_bound(states), upper_bound(states)
+    rules = Rules({sigma: bonus}, L, beta, scale=scale, nothing=-low / width, ends=not full)
+    expected = naive_bounds(data, rules, widths_in(agent))
+    lower, upper = expected.lower(states), expected.upper(states)
     found = [agent.certified_bounds().at(x) for x in states]
     assert_allclose(found, np.stack([lower, upper], axis=1), rtol=1e-9)
+    if not full:
+        check_widths(agent, expected.widths, L)
     last = np.array(starts[-32:])
-    assert_allclose(agent.gap(), width * (upper_bound(last) - lower_bound(last)).max(), rtol=1e-9)
+    assert_allclose(agent.gap(), width * (expected.upper(last) - expected.lower(last)).max(), rtol=1e-9)
     return agent, states, lower, upper
 
 

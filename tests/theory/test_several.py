@@ -13,11 +13,13 @@ from numpy.testing import assert_allclose
 import kernelrl as krl
 from kernelrl.theory.bonuses import Problem, best_radius, joint_coefficients
 from naive.bonuses import TheoryBonus
-from naive.estimates import Data, counts, distances, lipschitz_constants, next_values, smoothed, spread
+from naive.certified import Rules, naive_bounds
+from naive.estimates import Data, lipschitz_constants
 from naive.kernels import gaussian
 from naive.metrics import euclidean
 from naive.ramp import RampValues
 from naive.representatives import NaiveRepresentatives
+from theory.test_certificates import check_widths, widths_in
 from theory.test_guarantees import NOISY, STATES, H, learner, ramp, rounds
 from theory.test_joint_coverage import BETA, DELTA, GRID, RUNS, SLOPE, T, mean_reward
 
@@ -137,34 +139,9 @@ def test_bounds_against_the_equations(stationary):
     ]
     rules = [TheoryBonus(problem, 0.5 / 2, None, "self-normalised") for problem in problems]
     states = np.linspace(0.0, 1.0, 9)[:, None]
-    lower, upper = naive_bounds(data, dict(zip(sigmas, rules, strict=True)), L, beta, states)
+    rules = Rules(dict(zip(sigmas, rules, strict=True)), L, beta)
+    expected = naive_bounds(data, rules, widths_in(agent))
+    check_widths(agent, expected.widths, L)
+    lower, upper = expected.lower(states), expected.upper(states)
     assert_allclose([agent.certified_bounds().at(x) for x in states], np.stack([lower, upper], axis=1), rtol=1e-9)
     assert (lower > 0.0).all() and (upper < steps).all()
-
-
-def naive_bounds(data, rules, L, beta, states):
-    """L_0 and U_0 at the states (n, d), with the bonus of each bandwidth in `rules`."""
-    steps = len(L)
-    lower = upper = lambda x: np.zeros(len(x))
-    for h in reversed(range(steps)):
-        pool = data.pool(h)
-        ups, downs = [], []
-        for sigma, bonus in rules.items():
-            kernel = {"sigma": sigma, "g": gaussian, "rho": euclidean}
-            C, (D, W2) = counts(pool.x, 2, pool, beta=beta, **kernel), spread(pool.x, 2, pool, **kernel)
-            B = bonus(h, len(pool.x), C, D, W2)
-            V_up, V_down = (np.where(pool.terminated, 0.0, next_values(pool, V)) for V in (upper, lower))
-            ups.append(smoothed(pool.x, 2, pool, pool.r + V_up, beta=beta, **kernel) + B)
-            downs.append(smoothed(pool.x, 2, pool, pool.r + V_down, beta=beta, **kernel) - (B - beta * (steps - h) / C))
-        own = np.arange(len(pool.a)), pool.a
-        up, down = np.min(ups, axis=0)[own], np.max(downs, axis=0)[own]
-
-        def upper(x, h=h, pool=pool, Q=up):
-            reach = Q + L[h] * distances(x, pool.x, euclidean)
-            by_action = [np.where(pool.a == a, reach, np.inf).min(axis=1, initial=np.inf) for a in range(2)]
-            return np.minimum(steps - h, np.max(by_action, axis=0))
-
-        def lower(x, h=h, pool=pool, Q=down):
-            return (Q - L[h] * distances(x, pool.x, euclidean)).max(axis=1, initial=0.0)
-
-    return lower(states), upper(states)

@@ -17,7 +17,6 @@ from kernelrl.episodes import verbs
 from kernelrl.geometry.metrics import embed
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.passing import PLAN_ERROR
-from kernelrl.planning.sides import LOWER, UPPER
 from kernelrl.stores.interface import has_ended, samples_in, start_states
 
 __all__ = ["CertifiedAgent"]
@@ -32,8 +31,8 @@ class CertifiedAgent(Agent, abstract=True):
     lipschitz: Any
     _certified: tuple[int, Bounds] | None = None
 
-    def planned(self, side: Any, what: str) -> Planned:
-        """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""
+    def planned_together(self) -> tuple[Planned, Planned]:
+        """Lower and upper bounds from all data."""
         raise NotImplementedError
 
     def reinstate(self, captured: dict[str, Any]) -> None:
@@ -97,10 +96,7 @@ class CertifiedAgent(Agent, abstract=True):
             )
         number = int(samples_in(self.model.store))
         if self._certified is None or self._certified[0] != number:
-            lower, upper = (
-                self.planned(side, f"Planning {what} bounds") for side, what in ((LOWER, "lower"), (UPPER, "upper"))
-            )
-            self._certified = number, Bounds(lower, upper)
+            self._certified = number, Bounds(*self.planned_together())
         return self._certified[1]
 
     def check_episodes(self, more: int) -> None:

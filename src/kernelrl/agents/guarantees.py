@@ -22,6 +22,7 @@ from kernelrl.geometry.metrics import SHIPPED_FOLDS, Folded, Lp
 from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import read_value
 from kernelrl.planning.sides import LOWER, UPPER
+from kernelrl.theory.bernstein import bernstein_rules
 from kernelrl.theory.bonuses import Problem, full_table, joint_table
 from kernelrl.theory.kernel_constants import check_kernel, qualifying_kernels
 
@@ -32,6 +33,8 @@ __all__ = [
     "check_certificate",
     "check_order",
     "check_several",
+    "defect_of",
+    "norm_of",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -115,6 +118,15 @@ class TheoryProblem(BonusProblem):
         """The coefficients of the joint bonus."""
         return self._side_by_side("Joint", delta, lambda p, share: joint_table(p, share, episodes, self_normalised))
 
+    def bernstein_rules(self, delta: float, episodes: int | None, epochs: Any) -> Floats:
+        """The empirical-Bernstein form, for each step and bandwidth."""
+        sigmas = self.bandwidths or (self.sigma,)
+        problems, share = [self._problem("Joint", sigma) for sigma in sigmas], delta / len(sigmas)
+        rules = [
+            [bernstein_rules(problem, h, int(j), share, episodes) for problem in problems] for h, j in enumerate(epochs)
+        ]
+        return np.array(rules)
+
     def _side_by_side(self, name: str, delta: float, table: Callable[[Problem, float], Floats]) -> Floats:
         """The tables of all bandwidths, each at its share of δ, so that they hold together with probability 1-δ."""
         sigmas = self.bandwidths or (self.sigma,)
@@ -130,13 +142,18 @@ class TheoryProblem(BonusProblem):
         return Problem(
             self.horizon, self.actions, tuple(widths.tolist()), sigma, self.beta, g.C1, g.C2,
             tuple(self.lipschitz.tolist()), self.rates, self.stationary, self.merge, norm_of(metric),
-            (metric.defect or 0.0) / self.width if isinstance(metric, Folded) else 0.0,
+            defect_of(metric, self.width),
         )  # fmt: skip
 
 
 def norm_of(metric: Any) -> float:
     """The p of the norm between embeddings."""
     return math.inf if math.isinf(p := (metric.metric if isinstance(metric, Folded) else metric).p) else float(p)
+
+
+def defect_of(metric: Any, width: float) -> float:
+    """By how much Q* may differ between states that the metric makes one, for rewards mapped from a range so wide."""
+    return (metric.defect or 0.0) / width if isinstance(metric, Folded) else 0.0
 
 
 def check_order(lower: float, upper: float, slack: float) -> None:

@@ -14,15 +14,17 @@ import numpy.typing as npt
 from kernelrl.agents import storage
 from kernelrl.agents.advice import Advice
 from kernelrl.agents.automatic import Smoothing
-from kernelrl.bonuses.interface import before_data
+from kernelrl.bonuses.interface import EPOCH, before_data, with_ranges
 from kernelrl.console import track
 from kernelrl.episodes import verbs
 from kernelrl.geometry.representatives import FAR, KNOWN, relist_cones
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.full import InPieces, new_full
+from kernelrl.planning.in_steps import InSteps
 from kernelrl.planning.interface import Planned, complete_plan, for_settings, for_weights
 from kernelrl.planning.reading import plan_merged
 from kernelrl.planning.smoothed import new_smoothed
+from kernelrl.planning.together import plan_together
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.merged import COUNTED, STAYED, WAITING, count_now, new_merged, rebandwidth, renew_local
 from kernelrl.stores.samples import Settings, cell_widths, new_samples
@@ -31,6 +33,7 @@ __all__ = ["AtRepresentatives", "EverySample"]
 
 Floats = npt.NDArray[np.float64]
 Box = tuple[Floats, Floats]
+Rules = Callable[[npt.NDArray[np.int64]], Floats] | None
 FEW = 10  # with fewer representatives their weights say little
 LONG = 20_000  # planning with at least so many samples times steps shows a bar
 
@@ -38,9 +41,9 @@ LONG = 20_000  # planning with at least so many samples times steps shows a bar
 class EverySample:
     """Every sample is kept."""
 
-    def __init__(self, new_plan: Callable[..., Any], moments: bool) -> None:
-        """`new_plan` makes a plan; `moments`: see `new_merged`."""
-        self.new_plan, self.moments = new_plan, moments
+    def __init__(self, new_plan: Callable[..., Any], moments: int) -> None:
+        """`new_plan` makes a plan; `moments`: how many the bonus needs."""
+        self.new_plan, self.moments = new_plan, moments > 0
         self.widths: tuple[float, float] | None = None  # widths of the cells of the buckets
 
     def new(self, settings: Settings, box: Box, smoothing: Smoothing) -> tuple[Any, Any]:
@@ -80,6 +83,18 @@ class EverySample:
             planned: Planned = pieces.plan(side)
         return planned
 
+    def planned_together(self, model: Any, box: Any, rules: Rules, merge: float) -> tuple[Planned, Planned]:
+        """Lower and upper bounds from all data; `box`, `rules` in these epochs and `merge`: see `plan_together`."""
+        settings = for_ranges(model.settings._replace(bonus=before_data(model.settings.bonus)))
+        cell, _ = self._widths(settings)
+        lower = InPieces(new_full(settings, model.store, *self.box, cell, self.moments))
+        upper = lower.another()
+        long = samples_in(model.store) * settings.horizon >= LONG
+        with track("Planning bounds", 2 * lower.number, show=long) as tick:
+            lower.tick = upper.tick = tick
+            both: tuple[Planned, Planned] = plan_together(lower, upper, box, rules_now(settings, rules), merge)
+        return both
+
     def settle(self, model: Any) -> None:
         """Do nothing: samples wait for the plan where they are kept."""
 
@@ -111,7 +126,7 @@ class EverySample:
 class AtRepresentatives:
     """Samples count for representative states."""
 
-    def __init__(self, new_plan: Callable[..., Any], moments: bool) -> None:
+    def __init__(self, new_plan: Callable[..., Any], moments: int) -> None:
         """`new_plan` makes a plan; `moments`: see `new_merged`."""
         self.new_plan, self.moments = new_plan, moments
 
@@ -152,6 +167,17 @@ class AtRepresentatives:
         planned: Planned = plan_merged(plan, settings, store, side)
         return planned
 
+    def planned_together(self, model: Any, box: Any, rules: Rules, merge: float) -> tuple[Planned, Planned]:
+        """Lower and upper bounds from all data; `box`, `rules` in these epochs and `merge`: see `plan_together`."""
+        settings, store = storage.copied(Planned(None, model.settings, model.store))[1:]
+        settings, sides = for_ranges(settings), []
+        for _ in range(2):
+            plan, store = complete_plan(new_smoothed(settings, store), settings, store)
+            sides.append(Planned(plan, settings, store))
+        lower, upper = (InSteps(planned) for planned in sides)
+        both: tuple[Planned, Planned] = plan_together(lower, upper, box, rules_now(settings, rules), merge)
+        return both
+
     def settle(self, model: Any) -> None:
         """Count samples that wait for a plan."""
         if model.store.clock[WAITING]:
@@ -184,6 +210,17 @@ class AtRepresentatives:
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Do nothing: there is nothing to restore."""
+
+
+def for_ranges(settings: Settings) -> Settings:
+    """The settings with a bonus that has ranges of its own, if it knows of ranges."""
+    bonus = with_ranges(settings.bonus)
+    return settings if bonus is None else settings._replace(bonus=bonus)
+
+
+def rules_now(settings: Settings, rules: Rules) -> Floats | None:
+    """The rules in the epochs that the pools of all steps are in."""
+    return None if rules is None else rules(settings.bonus.progress[EPOCH])
 
 
 def with_room(model: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,16 @@ from kernelrl.agents.guarantees import (
     TheoryProblem,
     check_bonus,
     check_several,
+    defect_of,
+    norm_of,
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
 from kernelrl.agents.rows import Rows
 from kernelrl.agents.schedules import Bandwidths, Local
 from kernelrl.agents.spaces import Spaces
-from kernelrl.bonuses.interface import before_data, with_data_of
-from kernelrl.bonuses.smoothed import Bonus, Simplified, bonus_object
+from kernelrl.bonuses.interface import before_data, with_data_of, with_ranges
+from kernelrl.bonuses.smoothed import Bonus, Joint, Simplified, bonus_object
 from kernelrl.episodes import verbs
 from kernelrl.geometry.actions import Apart
 from kernelrl.geometry.kernels import Kernel, resolve_kernel
@@ -52,6 +54,7 @@ from kernelrl.planning.interface import Planned
 from kernelrl.planning.reading import DeployedPlan, read_q
 from kernelrl.planning.replan import EACH_EPISODE, REPLAN, replan_code
 from kernelrl.planning.sides import DEPLOYED
+from kernelrl.planning.together import Box
 from kernelrl.portable.forms import Form
 from kernelrl.portable.plans import form_of_plan
 from kernelrl.stores.interface import samples_in
@@ -116,7 +119,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self._check_combination()
         kind = EverySample if self.representatives is None else AtRepresentatives
         new_plan = self.exact_plan if self.representatives is None else self.merged_plan
-        self._keeping: EverySample | AtRepresentatives = kind(new_plan, self.bonus_in_use.needs_moments)
+        self._keeping: EverySample | AtRepresentatives = kind(new_plan, number_of_moments(self.bonus_in_use))
         self._automatic: Automatic | None = None
         if is_auto(self.bandwidth):
             given = None if is_auto(self.metric) else self.metric
@@ -239,18 +242,25 @@ class KernelAgent(CertifiedAgent, abstract=True):
             metric, start, least, exponent, by_state, local, merge, self.max_representatives, several=several
         )
 
+    def _bonus_problem(self, spaces: Spaces) -> TheoryProblem:
+        """What the bonus is for."""
+        low, high, horizon, smoothing = spaces.low, spaces.high, spaces.horizon, self.smoothing(spaces.low.size)
+        lipschitz, metric = self._mapped_lipschitz(), smoothing.metric
+        L = lipschitz_constants(lipschitz, horizon)
+        return TheoryProblem(
+            horizon, spaces.actions, self.regularization, smoothing.start, self.stationary,
+            np.zeros(horizon) if L is None else L, lipschitz if isinstance(lipschitz, tuple) else None,
+            smoothing.merge or 0.0, resolve_kernel(self.kernel), metric, self.rewards.width,
+            embedded_box(metric.space(low, high), low, high), smoothing.several,
+        )  # fmt: skip
+
     def _settings(self, spaces: Spaces) -> Settings:
         low, high, actions, horizon = spaces.low, spaces.high, spaces.actions, spaces.horizon
         smoothing, kernel, lipschitz = self.smoothing(low.size), resolve_kernel(self.kernel), self._mapped_lipschitz()
         metric, sigma = smoothing.metric, smoothing.start
         space, L = metric.space(low, high), lipschitz_constants(lipschitz, horizon)
         constants, bonus = np.zeros(horizon) if L is None else L, self.bonus_in_use
-        problem = TheoryProblem(
-            horizon, actions, self.regularization, sigma, self.stationary, constants,
-            lipschitz if isinstance(lipschitz, tuple) else None, smoothing.merge or 0.0, kernel, metric,
-            self.rewards.width, embedded_box(space, low, high), smoothing.several,
-        )  # fmt: skip
-        form, made = kernel.compiled(), bonus.compiled(self.bonus_scale, problem)
+        form, made = kernel.compiled(), bonus.compiled(self.bonus_scale, self._bonus_problem(spaces))
         if self.model is None:
             check_kernel_form(kernel, form)
             check_bonus_form(bonus, made, self.regularization, horizon)
@@ -301,7 +311,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         between = self.lipschitz is not None and self._actions.bounds_others(spaces)
         if isinstance(self._keeping, EverySample) and (between or self._actions.relates(spaces)):
             # Representatives that merge equal states only have the same values.
-            self._keeping = AtRepresentatives(self.merged_plan, self.bonus_in_use.needs_moments)
+            self._keeping = AtRepresentatives(self.merged_plan, number_of_moments(self.bonus_in_use))
         if is_auto(self.bonus):
             self.bonus_in_use = WITH_LIMIT if self._limits_others(spaces) else AUTOMATIC
         metric = self.smoothing(low.size).metric
@@ -569,6 +579,20 @@ class KernelAgent(CertifiedAgent, abstract=True):
         """A plan of all data on that side; `what` is the label of the progress bar if it takes long."""
         return self._keeping.planned(self.model, side, what)
 
+    def planned_together(self) -> tuple[Planned, Planned]:
+        """Lower and upper bounds from all data, with the range of values that they leave at each step."""
+        settings, spaces, box = self.model.settings, self.spaces, None
+        if with_ranges(settings.bonus) is not None and self.mask is None:  # with a mask V* may jump
+            ends = not isinstance(self.lipschitz, tuple)  # from λ_r and λ_p nothing is certified once an episode ended
+            metric = self.smoothing(spaces.low.size).metric
+            defect = defect_of(metric, self.rewards.width)
+            low, high = placed_box(settings, spaces.low, spaces.high)
+            box = Box(low, high, norm_of(metric), defect, ends)
+        bonus, rules, merge = self.bonus_in_use, None, self.smoothing(spaces.low.size).merge or 0.0
+        if uses_bernstein(bonus):
+            rules = functools.partial(bonus.rules, self._bonus_problem(spaces))
+        return self._keeping.planned_together(self.model, box, rules, merge)
+
     def deployed_q(self, states: Floats, step: int) -> Floats:
         """(n, A) Q_h of the best policy of the estimated environment, without bonus and interpolation."""
         q: Floats = read_q(self._deployed_plan(), DEPLOYED, states, step)
@@ -631,6 +655,16 @@ class KernelAgent(CertifiedAgent, abstract=True):
         new_store, number = self._new_store(settings), self.number_of_representatives
         places = self._actions.places(self.spaces, automatic.action_sigma, settings.least_sigma)
         return deployed_plan(settings, self.model.log, new_store, number, self._displaces(automatic), places)
+
+
+def uses_bernstein(bonus: Bonus) -> TypeGuard[Joint]:
+    """Whether certificates take the empirical-Bernstein form where it is smaller."""
+    return isinstance(bonus, Joint) and bonus.bernstein
+
+
+def number_of_moments(bonus: Bonus) -> int:
+    """How many moments a store keeps for a bonus."""
+    return 2 + uses_bernstein(bonus) if bonus.needs_moments else 0
 
 
 def check_bandwidth(bandwidth: Any) -> float:

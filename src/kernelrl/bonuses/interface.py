@@ -24,6 +24,9 @@ machine code made for one serves them all. A bonus of a user's own is a class of
 The coefficients c of the last three depend on the number of samples through its epoch, ⌊log2(1+n)⌋:
 `kernelrl.theory.bonuses` makes a table of them, and `progress` says which row is in force. With several bandwidths
 their tables stand side by side. B' lacks the term c2/C, since estimates are shrunk towards 0.
+
+c1 is for values anywhere in [0, R_h]. Certificates know a smaller range, and set the part of R_h that it is
+(`set_range`); for learning it is 1.
 """
 
 import math
@@ -37,6 +40,7 @@ from kernelrl.jit.fields import Field, Rows, checks, declared, require
 from kernelrl.jit.rows import scale_rows
 
 __all__ = [
+    "EPOCH",
     "FULL",
     "JOINT",
     "SELF_NORMALISED",
@@ -52,8 +56,10 @@ __all__ = [
     "new_coded",
     "own_lower_value",
     "own_value",
+    "set_range",
     "value",
     "with_data_of",
+    "with_ranges",
 ]
 
 SIMPLIFIED, FULL, JOINT, SELF_NORMALISED = range(4)
@@ -133,6 +139,7 @@ class CodedBonus(NamedTuple):
     lipschitz: np.ndarray  # (H,) L_h
     bandwidths: int  # M: how many the table is for
     table: np.ndarray  # (epochs, M·H, 3) coefficients, or nothing
+    ranges: np.ndarray  # (H,) part of R_h in which r + V_{h+1} lies; the factor of c1 in JOINT and SELF_NORMALISED
     # number of samples of each step's pool, and the epoch that its bonus is in; the one array here that data change
     progress: Annotated[np.ndarray, Rows(Field("H"), Field("H"))]
 
@@ -151,7 +158,8 @@ def new_coded(code, scale, problem, root=0.0, count=0.0, table=None):
     progress = np.zeros((2, problem.horizon), np.int64)
     return CodedBonus(
         code, float(scale), float(root), float(count), float(problem.beta), problem.horizon, bool(problem.stationary),
-        problem.lipschitz, max(1, table.shape[1] // problem.horizon), table, progress,
+        problem.lipschitz, max(1, table.shape[1] // problem.horizon), table,
+        np.ones(problem.horizon), progress,
     )  # fmt: skip
 
 
@@ -192,9 +200,10 @@ def coded_own_lower_value(bonus, j, h, C, D, W2):
         by_root, _ = factors(bonus, h)
         return by_root / math.sqrt(C)
     c = bonus.table[bonus.progress[EPOCH, h], j * bonus.horizon + h]
+    if bonus.code == FULL:  # it has the bias in the table
+        return bonus.scale * (c[0] + c[1] * math.sqrt(C) / C)
     root = math.sqrt(bonus.beta + W2) if bonus.code == SELF_NORMALISED else math.sqrt(C)
-    bias = 0.0 if bonus.code == FULL else bonus.lipschitz[h] * D  # the full bonus has it in the table
-    return bonus.scale * (c[0] + (c[1] * root + bias) / C)
+    return bonus.scale * (c[0] + (bonus.ranges[h] * c[1] * root + bonus.lipschitz[h] * D) / C)
 
 
 @add_values.implement(CodedBonus)
@@ -239,6 +248,18 @@ def before_data(bonus: Any) -> Any:
 def with_data_of(bonus: Any, before: Any) -> Any:
     """The bonus with what `before` has counted."""
     return with_counts(bonus, before, lambda counts: counts)
+
+
+def with_ranges(bonus: Any) -> Any:
+    """The bonus with ranges of its own, for `set_range`; None if it knows of no ranges."""
+    if not isinstance(bonus, CodedBonus) or bonus.code not in (JOINT, SELF_NORMALISED):
+        return None
+    return bonus._replace(ranges=np.ones(bonus.horizon))
+
+
+def set_range(bonus: Any, h: int, width: float) -> None:
+    """r + V_{h+1} lies in an interval of that width; R_h is one, too."""
+    bonus.ranges[h] = min(1.0, width / (bonus.horizon - h))
 
 
 def check_before_data(bonus: Any) -> None:

@@ -52,3 +52,7 @@ class BonusProblem:
     def joint_table(self, delta: float, episodes: int | None, self_normalised: bool) -> Floats:
         """The coefficients of the joint bonus."""
         raise NotImplementedError
+
+    def bernstein_rules(self, delta: float, episodes: int | None, epochs: Any) -> Floats:
+        """(H, M, 24, 4) its empirical-Bernstein form (see `kernelrl.theory.bernstein`) in the epochs (H,)."""
+        raise NotImplementedError

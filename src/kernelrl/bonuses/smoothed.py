@@ -125,7 +125,8 @@ class Full(Bonus):
 class Joint(Bonus):
     """The joint bonus at confidence `delta`: one martingale for reward and next value, and the bias seen in the data.
 
-    `episodes` is K; None ("anytime") holds for any number and costs a little.
+    `episodes` is K; None ("anytime") holds for any number and costs a little. With `bernstein` half of `delta` is for
+    the empirical-Bernstein form, which certificates take where it is smaller: much smaller where little is random.
     """
 
     promises = True
@@ -134,18 +135,30 @@ class Joint(Bonus):
     delta: float = 0.05
     episodes: int | None = None
     self_normalised: bool = True
+    bernstein: bool = False
 
     def __post_init__(self) -> None:
         check_confidence(self)
-        if not isinstance(self.self_normalised, bool | np.bool_):
-            raise ValueError(f"Joint: self_normalised must be True or False, got {self.self_normalised!r}")
-        object.__setattr__(self, "self_normalised", bool(self.self_normalised))
+        for name in ("self_normalised", "bernstein"):
+            given = getattr(self, name)
+            if not isinstance(given, bool | np.bool_):
+                raise ValueError(f"Joint: {name} must be True or False, got {given!r}")
+            object.__setattr__(self, name, bool(given))
+
+    @property
+    def share(self) -> float:
+        """What each of the two forms has of δ."""
+        return 0.5 * self.delta if self.bernstein else self.delta
 
     def compiled(self, scale: float, problem: BonusProblem) -> Any:
         """The NamedTuple that compiled code uses."""
         code = SELF_NORMALISED if self.self_normalised else JOINT
-        table = problem.joint_table(self.delta, self.episodes, self.self_normalised)
+        table = problem.joint_table(self.share, self.episodes, self.self_normalised)
         return new_coded(code, scale, problem, table=table)
+
+    def rules(self, problem: BonusProblem, epochs: Any) -> Any:
+        """(H, M, 24, 4) the empirical-Bernstein form at each step, whose pool is in epoch `epochs` (H,)."""
+        return problem.bernstein_rules(self.share, self.episodes, epochs)
 
 
 def check_confidence(bonus: Any) -> None:

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelrl.theory.bernstein import GRID, LAMBDAS, PSI
+
 __all__ = ["GRID", "LAMBDAS", "PSI", "Bonus", "log_terms"]
 
 Floats = npt.NDArray[np.float64]
-GRID = 200  # J
-LAMBDAS = 0.75 * 2.0 ** (-0.5 * np.arange(24))
-PSI = np.array([sum(x**k / k for k in range(200, 1, -1)) for x in LAMBDAS])  # the series: differences would lose digits
 
 
 def log_terms(statements: float, delta: float) -> Floats:

@@ -199,7 +199,17 @@ class InPieces:
     def plan(self, side):
         """Make the plan and return it, without what was needed only to make it."""
         backward(self, self.planned.settings, self.planned.store, side)
+        return self.finished()
+
+    def finished(self):
+        """The plan without what was needed only to make it."""
         return self.planned._replace(plan=self.planned.plan._replace(at_nodes=no_plan_nodes()))
+
+    def another(self):
+        """A plan of the same samples, for another side; counts are shared."""
+        plan = self.planned.plan
+        own = {name: getattr(plan, name).copy() for name in ("G", "height", "lowest", "q", "T")}
+        return InPieces(self.planned._replace(plan=plan._replace(**own)))
 
 
 @find_targets.implement_plain(InPieces)

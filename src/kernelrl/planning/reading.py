@@ -17,7 +17,7 @@ from kernelrl.planning.smoothed import Smoothed, blend_allowed, forget
 from kernelrl.stores.merged import count_waiting
 from kernelrl.stores.samples import place, places
 
-__all__ = ["DeployedPlan", "add_plan", "plan_again", "plan_merged", "read_q", "read_value"]
+__all__ = ["DeployedPlan", "add_plan", "plan_again", "plan_merged", "read_q", "read_value", "read_values"]
 
 
 @compiled
@@ -117,15 +117,23 @@ def best_of_plan(rule, state, h, q):
 
 
 @compiled
-def value_of(planned, side, u, q):
-    """V_0 on that side at an embedded state; `q` (A,) is scratch."""
-    q_at(planned.plan, planned.settings, planned.store, side, u, 0, q)
+def fill_values(planned, side, places, h, q, out):
+    """Write V_h on that side at embedded states (n, d) into `out` (n,); `q` (A,) is scratch."""
     settings = planned.settings
-    if restricts(settings.mask):
-        drop_at_place(settings, u, q)
-    return highest_of_all(settings.between, side, settings.lipschitz[0], q, np.float64(settings.horizon))
+    for i in range(out.size):
+        q_at(planned.plan, settings, planned.store, side, places[i], h, q)
+        if restricts(settings.mask):
+            drop_at_place(settings, places[i], q)
+        out[i] = highest_of_all(settings.between, side, settings.lipschitz[h], q, np.float64(settings.horizon - h))
+
+
+def read_values(planned, side, places, h):
+    """(n,) V_h on that side at embedded states (n, d). Exact plans know the step that was planned last only."""
+    out = np.zeros(len(places))
+    fill_values(hand_over(planned), side, places, h, np.zeros(planned.settings.actions), out)
+    return out
 
 
 def read_value(planned, side, u):
     """V_0 on that side at the embedded state `u` (d,)."""
-    return float(value_of(hand_over(planned), side, u, np.zeros(planned.settings.actions)))
+    return float(read_values(planned, side, u[None], 0)[0])

@@ -24,7 +24,9 @@ With several bandwidths at once (`krl.schedules.Bandwidths`) each of the M has i
 then have M rows for a representative: row e = u·M + j is that of the representative u and the j-th bandwidth, the
 widest first. The data, n, s and W, have one row, as ever.
 
-Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these.
+Some bonuses also need Σ_v w·ρ(u,v)·n(v,a) and Σ_v w²·n(v,a) (`moments`); they are stored only for these. Some
+certificates need the sum of m(r)² over the samples of (v, a), too. It is the third of the moments, not smoothed, and in
+the row of the widest bandwidth of v.
 
 Where actions are related (`kernelrl.agents.action_kernel`), data are smoothed over actions first,
 
@@ -84,7 +86,7 @@ from kernelrl.stores.transitions import (
     lengthen_transitions,
     new_transitions,
 )
-from kernelrl.stores.units import after_end, mapped_sum
+from kernelrl.stores.units import after_end, mapped, mapped_sum
 
 __all__ = [
     "ACTION",
@@ -92,7 +94,9 @@ __all__ = [
     "ENDED",
     "JOINED",
     "NEXT",
+    "OF_SQUARES",
     "OF_WEIGHTS",
+    "SQUARES",
     "STATE",
     "STAYED",
     "STEP",
@@ -132,6 +136,7 @@ __all__ = [
 COUNTED, JOINED, STARTED, WAITING, STAYED = range(5)  # of `clock`
 STATE, ACTION, NEXT, STEP, SEEN, ENDED = range(6)  # of a waiting sample; SEEN: how many representatives there were
 SUM_C, SUM_T, SUM_D, SUM_W2 = range(4)  # of `sums`
+SQUARES = 2  # of `moments`
 OF_WEIGHTS, OF_DISTANCES, OF_SQUARES = range(3)  # of `S`: sums of K_A, K_A·ρ_A and K_A²
 TRIED, GOT = range(2)  # of `steps`: visits, and sums of their rewards
 USUAL = 0.1  # the mean reward of a step counts as so much of a visit
@@ -175,7 +180,7 @@ class Merged(NamedTuple):
     of_step: Annotated[np.ndarray, Field("2 timed")]
     # C, T, D = Σwρ and W2 = Σw² of a state that is no representative, for each bandwidth
     sums: Annotated[np.ndarray, Field("4 Layers Columns", scratch=True)]
-    # Σwρ and Σw² (joint bonus only)
+    # Σwρ and Σw² (joint bonus only), and SQUARES (with the empirical-Bernstein form)
     moments: Annotated[np.ndarray, Field("moments pools U*Layers Columns", least=0, fill=0)]
 
 
@@ -196,7 +201,7 @@ def complete_merged(merged):
 
 
 def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, scales, local=False, capacity=64):
-    """An empty store for embeddings in the box [low, high] (d,); `moments`: whether the bonus needs them.
+    """An empty store for embeddings in the box [low, high] (d,); `moments`: how many the bonus needs.
 
     `scales` (2, M): see `new_representatives`. `local`: whether each representative and action has a bandwidth of its
     own. `capacity`: for how many representatives there is room.
@@ -214,7 +219,7 @@ def new_merged(settings, low, high, merge, limit, cone_reach, bounded, moments, 
         np.zeros((pools, U, columns)), np.zeros(H),
         np.zeros((STARTS, len(low))), np.zeros((2, H if settings.by_step else 0, U, columns)),
         np.zeros((2, H if settings.by_step else 0)), np.zeros((4, M, columns)),
-        np.zeros((2 if moments else 0, pools, U * M, columns)),
+        np.zeros((moments, pools, U * M, columns)),
     )  # fmt: skip
 
 
@@ -437,6 +442,8 @@ def count_sample(settings, merged, h, v, a, reward, y, terminated):
     merged.rewards[p, v, a] += reward
     if terminated:
         merged.ended[p, v, a] += 1.0
+    if merged.moments.shape[0] > SQUARES:
+        merged.moments[SQUARES, p, v * lists_each(merged.reps), a] += mapped(settings.units, reward) ** 2.0
     if relates(settings):
         count_at_actions(settings, merged, h, v, a, reward)
     elif settings.by_step:
@@ -762,7 +769,7 @@ def recount(settings, merged):
             recount_row(settings, merged, p, u)
     if merged.moments.shape[0] > 0:
         for u in range(merged.clock[JOINED]):
-            merged.moments[:, :, u] = 0.0
+            merged.moments[:SQUARES, :, u] = 0.0
             join_moments(settings, merged, u, u)
 
 

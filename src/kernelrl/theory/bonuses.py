@@ -177,14 +177,17 @@ def best_radius(problem: Problem, most: float, delta: float, self_normalised: bo
 
 def joint_bonus(
     problem: Problem, h: int, k: float, radius: float, delta: float, C: Any, sum_distances: Any, sum_squares: Any,
-    self_normalised: bool = True,
+    self_normalised: bool = True, part: float = 1.0,
 ) -> Any:  # fmt: skip
-    """The joint bonus at counts `C`, where Σwρ and Σw² are `sum_distances` and `sum_squares`."""
+    """The joint bonus at counts `C`, where Σwρ and Σw² are `sum_distances` and `sum_squares`.
+
+    `part`: the part of R_h in which all r + V*_{h+1} lie, where it is known.
+    """
     c = joint_coefficients(problem, h, k, radius, delta, self_normalised)
     C = np.asarray(C, float)
     D = np.sqrt(problem.beta + np.asarray(sum_squares, float)) if self_normalised else np.sqrt(C)
     bias = problem.lipschitz[h] * np.asarray(sum_distances, float)
-    return c.constant + (c.root * D + c.inverse + bias) / C
+    return c.constant + (part * c.root * D + c.inverse + bias) / C
 
 
 # -------------------------------------------------------------------------------------------------------- tables
