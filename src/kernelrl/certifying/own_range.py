@@ -8,7 +8,8 @@ fixed before the data,
     [i·W_k/8, i·W_k/8 + W_k],    W_k = D·2^{k/2},    D = λ_r·(the largest diagonal of a room),    i, k whole numbers,
 
 namely the narrowest that contains [a, b]. Each has the share 1/(2(|k+4|+1)(|k+4|+2)) · 1/(2(|i|+1)(|i|+2)) of δ: the
-largest is that of D/4, since rewards hardly ever change by λ_r all along a room. The shares add up to 9/16 at most, so the bounds of all ranges of the family that contain every reward hold together with probability 1-δ.
+largest is that of D/4, since rewards hardly ever change by λ_r all along a room. The shares add up to 9/16 at most, so
+the bounds of all ranges of the family that contain every reward hold together with probability 1-δ.
 k is at least -16. If it is larger, the width is at most 8/7·√2 times b - a.
 
 A range that is known is better: it is narrower where few states were visited, and has all of δ.
