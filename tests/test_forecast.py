@@ -11,7 +11,8 @@ from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_allclose
 
 import kernelrl as krl
-from kernelrl.envs.resampled import Resampled, first_rows, regions_of, walls_of
+from kernelrl.envs.resampled import Resampled, regions_of, walls_of
+from kernelrl.stores.log import first_rows
 
 ENV = "kernelrl/SquareWorld-v0"
 

@@ -32,7 +32,8 @@ from kernelrl.agents.checks import flag_or_none, whole_number
 from kernelrl.agents.rows import Rows, rows_of
 from kernelrl.agents.tables import read_table
 from kernelrl.console import Progress
-from kernelrl.envs.resampled import Resampled, first_rows
+from kernelrl.envs.resampled import Resampled
+from kernelrl.stores.log import first_rows
 
 if TYPE_CHECKING:
     from kernelrl.agents.base import Agent

@@ -23,28 +23,11 @@ import gymnasium as gym
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Resampled", "first_rows"]
+__all__ = ["Resampled"]
 
 Floats = npt.NDArray[np.float64]
 NEAREST = 3
 WALL = 5
-
-
-def first_rows(
-    states: Floats, next_states: Floats, terminated: npt.NDArray[np.bool_], steps: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """The rows at which episodes begin: those of step 0, in whatever order episodes were told.
-
-    Where steps are unknown, and so all equal: where the state is not the next state of the row before, or that one
-    ended.
-    """
-    if not len(states):
-        return np.zeros(0, np.int64)
-    if (steps != steps[0]).any() and (steps == 0).any():
-        return np.flatnonzero(steps == 0)
-    goes_on = (states[1:] == next_states[:-1]).all(axis=1) & ~terminated[:-1]
-    goes_on &= (steps[1:] > steps[:-1]) | (steps[1:] == steps[:-1]).all()  # steps may be unknown, and then all equal
-    return np.concatenate([[0], 1 + np.flatnonzero(~goes_on)])
 
 
 class Resampled(gym.Env[Any, Any]):

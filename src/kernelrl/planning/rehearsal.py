@@ -27,8 +27,9 @@ from kernelrl.jit.compile import compiled, inner
 from kernelrl.jit.handles import hand_over
 from kernelrl.planning.interface import q_at
 from kernelrl.planning.sides import DEPLOYED
+from kernelrl.stores.log import first_rows
 from kernelrl.stores.own_steps import MOST, coordinates, nearest_of
-from kernelrl.stores.samples import LOGGED, STEP, TERMINATED
+from kernelrl.stores.samples import FROM, LOGGED, STEP, TERMINATED, TO
 from kernelrl.stores.slopes import fit_slopes, new_fit, shift, weigh
 
 __all__ = ["Rehearsal", "better_than"]
@@ -110,9 +111,7 @@ class Rehearsal:
         self._trees = {}
         rng, H = np.random.default_rng((n, settings.horizon)), settings.horizon  # the same whenever the data are
         episodes = max(FEWEST, min(EPISODES, STEPS // H))
-        first = np.flatnonzero(log.labels[STEP, :n] == 0)
-        if not len(first):  # logged data may have been cut off
-            first = np.arange(n)
+        first = first_rows(log.states[FROM, :n], log.states[TO, :n], ended, log.labels[STEP, :n])
         self._first = x[rng.choice(first, episodes), :places]
         self._coins = rng.random((H, episodes))
 

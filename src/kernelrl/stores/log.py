@@ -13,7 +13,7 @@ from kernelrl.jit.compile import compiled
 from kernelrl.jit.fields import Field, Rows
 from kernelrl.stores.samples import FROM, LOGGED, TO, implement_log_verbs
 
-__all__ = ["Log", "new_log", "steps_in"]
+__all__ = ["Log", "first_rows", "new_log", "steps_in"]
 
 
 @implement_log_verbs
@@ -49,3 +49,18 @@ def steps_in(log, space):
     squares, low, high = np.zeros(n), np.full(d, np.inf), np.full(d, -np.inf)
     fill_steps(log, space, np.zeros(d), np.zeros(d), squares, low, high)
     return squares, low, high
+
+
+def first_rows(states, next_states, terminated, steps):
+    """The rows (of n) at which episodes begin: those of step 0, in whatever order episodes were told.
+
+    Where steps are unknown, and so all equal: where the state (d,) is not the next state of the row before, or that one
+    ended.
+    """
+    if not len(states):
+        return np.zeros(0, np.int64)
+    if (steps != steps[0]).any() and (steps == 0).any():
+        return np.flatnonzero(steps == 0)
+    goes_on = (states[1:] == next_states[:-1]).all(axis=1) & ~terminated[:-1]
+    goes_on &= (steps[1:] > steps[:-1]) | (steps[1:] == steps[:-1]).all()
+    return np.concatenate([[0], 1 + np.flatnonzero(~goes_on)])
