@@ -185,10 +185,11 @@ def certify_agent(
     agent.check_started()
     progress = flag_or_none("progress", progress)
     check_no_mask(agent)
-    own, played = agent.reward_range, None
+    own = agent.reward_range
     given = check_pair(reward_range) if reward_range is not None else None if isinstance(own, str) else own
-    rows = agent.kept_transitions() if transitions is None else None
-    if transitions is not None:
+    if transitions is None:
+        rows, played = agent.kept_transitions(), None
+    else:
         rows, played = checked_rows(transitions, model, agent.spaces)
     if rows is None:
         raise ValueError(

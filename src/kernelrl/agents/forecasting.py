@@ -138,7 +138,8 @@ def transitions_of(agent: Agent, table: Any) -> Rows:
         try:
             return rows_of(agent, read_table(table, ()))
         except (TypeError, ValueError) as error:  # which call it a table
-            raise type(error)(f"transitions{str(error).removeprefix('table')}") from error
+            kind = TypeError if isinstance(error, TypeError) else ValueError  # subclasses may need more than a text
+            raise kind(f"transitions{str(error).removeprefix('table')}") from error
     kept = agent.kept_transitions()
     if kept is None:
         raise ValueError(
