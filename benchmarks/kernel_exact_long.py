@@ -1,11 +1,13 @@
 """Exact Kernel-UCBVI, data per step, over many episodes: processor time, memory and the error of its plans, in one run.
 
 At each of four checkpoints all values are compared with those of one full plan on the same data, which is not timed.
+The rows are shown as they come, since the whole takes up to an hour.
 
     python benchmarks/kernel_exact_long.py [--episodes 5000] [--interpolate]
 """
 
 import argparse
+import sys
 import time
 
 import _common
@@ -24,6 +26,7 @@ def measure(points, interpolate):
         played, memory = k, resident_megabytes()
         row = {"episodes": k, "CPU seconds": spent, "peak memory, MB": memory}
         rows.append(row | {"largest difference": largest_difference(agent, k, interpolate)})
+        print("  ".join(f"{name} {value:.3g}" for name, value in rows[-1].items()), file=sys.stderr, flush=True)
     return rows
 
 
