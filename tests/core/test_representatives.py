@@ -7,6 +7,8 @@ import math
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from from_python import callable_from_python
@@ -28,6 +30,7 @@ from kernelrl.geometry.representatives import (
 from kernelrl.jit.compile import compiled
 from kernelrl.jit.group_rows import best_rows_of_all
 from kernelrl.jit.rows import add_own_rows, add_rows, padded
+from kernelrl.jit.scatter import list_moved
 from kernelrl.stores import transitions as transitions_module
 from kernelrl.stores.transitions import grow_transitions, new_transitions
 from naive.representatives import NaiveRepresentatives
@@ -186,6 +189,26 @@ def test_transitions(columns):
         V[some] += [0.5, -1.0]
         assert_allclose(again, dense[p] @ V)
         V[some] -= [0.5, -1.0]
+
+
+@compiled(cache=False)
+def moved(values, before, least, count, out):
+    return list_moved(values, before, least, count, out)
+
+
+@given(
+    st.lists(st.sampled_from([-1.0, -0.5, -0.1, 0.0, 0.1, 0.5, 1.0]), max_size=23),
+    st.integers(0, 3),
+    st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_which_values_have_moved(changes, more, least):
+    """A change as large as the least one is none; entries behind the count are not looked at."""
+    before = np.linspace(3.0, 4.0, len(changes) + more)
+    values = before + np.array([*changes, *[7.0] * more])
+    out = np.full(len(values), 99, np.uint32)
+    n = moved(values, before, least, len(changes), out)
+    expected = [i for i in range(len(changes)) if abs(values[i] - before[i]) > least]
+    assert out[:n].tolist() == expected
 
 
 def bits(words):

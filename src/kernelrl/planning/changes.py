@@ -30,6 +30,7 @@ from kernelrl.geometry.groups import COVERED, GROUP, MORE, TIMES, WORDS, renew_g
 from kernelrl.geometry.representatives import KNOWN, lists_each
 from kernelrl.jit.compile import inner
 from kernelrl.jit.fields import Field
+from kernelrl.jit.scatter import list_moved
 from kernelrl.stores.interface import pool
 from kernelrl.stores.merged import ACTION, ENDED, NEXT, OF_WEIGHTS, STATE, STEP, WAITING, relates
 from kernelrl.stores.transitions import FIRST, FOLLOWING, SIZE, mark_origins, pass_changes_back
@@ -220,10 +221,10 @@ def note_counts(plan, settings, store, p, stale):
     C, counted, H = store.C[p], plan.changes.counted[p], settings.horizon
     part = settings.tolerance / (12.0 * H * H)
     for u in range(store.reps.number[KNOWN]):
-        changed = False
+        most = 0.0  # without a branch for each number
         for c in range(C.shape[1]):
-            changed = changed or abs(C[u, c] - counted[u, c]) > part * C[u, c] * min(1.0, C[u, c])
-        if changed:
+            most = max(most, abs(C[u, c] - counted[u, c]) - part * C[u, c] * min(1.0, C[u, c]))
+        if most > 0.0:
             set_bit(plan.groups, stale, plan.groups.place[GROUP, u])
             for c in range(C.shape[1]):
                 counted[u, c] = C[u, c]
@@ -245,12 +246,10 @@ def pass_changes(plan, settings, store, h, W, kept):
     changes, p, columns = plan.changes, pool(settings, h), plan.W.shape[2]
     V, passed = plan.V[h + 1], changes.passed[h + 1]
     least = settings.tolerance / (2.0 * settings.horizon) if kept else 0.0
-    n, changed, amount = 0, changes.changed, changes.amount
-    for y in range(store.reps.number[KNOWN]):
-        change = V[y] - passed[y]
-        amount[n], changed[n] = change, y
-        n += abs(change) > least  # without a branch, which would be hard to predict
+    changed, amount = changes.changed, changes.amount
+    n = list_moved(V, passed, least, store.reps.number[KNOWN], changed)
     for k in range(n):
+        amount[k] = V[changed[k]] - passed[changed[k]]
         passed[changed[k]] += amount[k]
         if relates(settings):
             mark_origins(store.transitions, p, changed[k], columns, changes.touched[h])
