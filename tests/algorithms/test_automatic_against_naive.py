@@ -105,6 +105,8 @@ class Both:
         assert reps.merge == pytest.approx(naive.distance, rel=1e-12)
         assert self.agent.number_of_representatives == len(naive.states)
         assert found["depends"] == naive.depends
+        chosen = (naive.root, naive.most) if naive.short else (0.02, 20.0)
+        assert_allclose([found["root"], found["others"]], chosen, rtol=1e-9)
         points = reps.points[: len(naive.states), :, 0].copy()
         points[:, : len(naive.low)] *= naive.s if naive.rho is None else 1.0
         assert_allclose(points, naive.states, rtol=1e-12, atol=1e-12)

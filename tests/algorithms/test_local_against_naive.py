@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairs import KERNELS, LIPSCHITZ, METRICS, Pair, compare, hyper_parameters, some_states
-from problems import logs, random_log, states_for
+from problems import Log, Transition, logs, random_log, states_for
 
 MERGES = (0.0, 0.0613, 0.1871, 0.4443)
 SHARES = (1.0, 0.31, 0.07)  # of the start: the minimum
@@ -33,6 +33,18 @@ def test_any_log(greedy, data):
     local = minimum, data.draw(st.sampled_from(EXPONENTS)), data.draw(st.sampled_from(["action", "state"]))
     pair = Pair(greedy, log, merge=merge, reading=reading, local=local, **options)
     pair.play(data.draw(states_for(log)), np.random.default_rng(0))
+
+
+@both
+def test_a_choice_before_the_bandwidths_were_renewed(greedy):
+    """Its targets say nothing of the next episode's, even if the state is the same and nothing was learnt between."""
+    here = Transition(np.array([0.125]), 0, 0.0, np.array([0.125]), 0, False)
+    there = here._replace(x=np.array([0.0]))
+    log = Log(1, 2, 1, ((), (here,), (here,), (), (here,), (there,), (here,), (here,), (here,), (here,)))
+    states = np.array([[0.0], [0.0625], [0.125]])
+    local = 0.3 * 0.0531, 0.25, "action"
+    pair = Pair(greedy, log, sigma=0.0531, merge=0.0, local=local, related=0.31, bonus_scale=0.01)
+    pair.play(states, np.random.default_rng(0))
 
 
 def check_narrowed(pair):

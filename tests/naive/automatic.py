@@ -22,6 +22,10 @@ takes the place of A in the number of steps for each pair. All samples that are 
 20 of them, unless rewards depend on the step, and for the policy to deploy unless representatives have their own steps.
 The bonus has 0.02/√C in place of 0.05/√C.
 
+With such a net and episodes of at most 15 steps, 20 and 0.02 are those of the first episodes. Whenever the settings are
+looked at, `roughness` finds S and σ of r + V_2(y) over pairs (x, a), x divided by s and a by a tenth of its axes; then
+min(0.04, 0.02·(S/0.15)²) takes the place of 0.02, and 5 + 15·min(1, σ/S) that of 20.
+
 With such a net and episodes of at most 15 steps, 25 steps are enough for the first settings, no s_j falls, K_A is at
 least 0.03 of what it was with σ_A = 0.06, and there is a plan before each of the first 4,000 episodes: factor 1.0005.
 
@@ -77,6 +81,27 @@ def squared_errors(z, allowed, target):
     return (target[np.argsort(square, axis=1)[:, :3]].mean(axis=1) - target) ** 2
 
 
+def roughness(z, G, rng):
+    """S and σ: the root mean square of what three neighbours get wrong, and what is left of it at distance 0.
+
+    For S, points that are equal count once. None if there are fewer than five.
+    """
+    first = sorted({tuple(np.round(point / 1e-6)): i for i, point in reversed(list(enumerate(z)))}.values())
+    if len(first) < 5:
+        return None
+    z = z + 1e-6 * rng.standard_normal(z.shape)
+    S = np.sqrt(squared_errors(z[first], np.ones((len(first), len(first)), bool), G[first]).mean())
+    square = ((z[:, None] - z) ** 2).sum(axis=2)
+    np.fill_diagonal(square, np.inf)
+    x, y = [], []
+    for i in range(len(z)):
+        for j in np.argsort(square[i])[:3]:
+            x.append(square[i, j])
+            y.append((G[i] - G[j]) ** 2 / 2)
+    slope = max(0.0, np.polyfit(x, y, 1)[0])
+    return S, np.sqrt(max(0.0, np.mean(y) - slope * np.mean(x)))
+
+
 class NaiveAutomatic:
     """A kernel agent that chooses its settings; before 100 steps, or 25 of short episodes, there is none."""
 
@@ -93,7 +118,7 @@ class NaiveAutomatic:
         self.s: np.ndarray | None = None
         self.grain, self.due, self.episodes = 1.0, 0, 0
         self.root = 0.05 if net is None else 0.02
-        self.short = net is not None and H <= 15
+        self.short, self.most = net is not None and H <= 15, 20.0
         self.rebuilt: list[str] = []
         self.depends = "nothing"
 
@@ -114,7 +139,8 @@ class NaiveAutomatic:
         if is_due:
             if self.net is not None and self.s is not None:
                 self._narrow_actions()
-            self._look(number)
+            values = self._second_values() if self.short else None
+            self._look(number, values)
             self.due = max(k + 1, k + k // 5)
         if is_due or is_full:
             self._land()
@@ -171,7 +197,27 @@ class NaiveAutomatic:
         width[width == 0] = 1.0
         return np.minimum(np.maximum(step, 0.03 * width), 0.1 * width)
 
-    def _look(self, number) -> None:
+    def _second_values(self) -> np.ndarray:
+        """V_2(y) of each transition by the last plan, or what follows a termination; 0 before the first plan."""
+        if self.s is None or self.H == 1:
+            return np.zeros(len(self.log))
+        V = self.before.values(np.array([self.place(t[3], 1) for t in self.log]), 1)
+        return np.where([t[5] for t in self.log], self.nothing * (self.H - 1), V)
+
+    def _explore(self, values) -> None:
+        """Root and m."""
+        rng = np.random.default_rng(len(self.log))
+        some = rng.permutation(len(self.log))[:4000]
+        x, a, r = (np.array([self.log[i][j] for i in some]) for j in (0, 1, 2))
+        z = np.hstack([(x - x.mean(axis=0)) / self.s, self.net[a] / 0.1])
+        found = roughness(z, r + values[some], np.random.default_rng(len(some)))
+        self.root, self.most = 0.02, 20.0
+        if found is not None:
+            S, sigma = found
+            self.root = min(0.04, 0.02 * (S / 0.15) ** 2)
+            self.most = 5.0 + 15.0 * (min(1.0, sigma / S) if S > 0 else 0.0)
+
+    def _look(self, number, values) -> None:
         s, d = self.scales(), len(self.low)
         if self.short and self.s is not None:
             s = np.maximum(s, self.s)
@@ -184,6 +230,8 @@ class NaiveAutomatic:
             found = self._dependence(s)
             if found not in ("nothing", self.depends):
                 self.depends = moved = found
+        if self.short:
+            self._explore(values)
         if moved:
             self._learn_again(moved)
         elif self.merge is None and len(self.log) > self._refine(number) * number * self._number_of_actions():
@@ -205,7 +253,7 @@ class NaiveAutomatic:
         if self.net is None:
             return None
         rho = np.sqrt(((self.net[:, None] - self.net) ** 2).sum(axis=2))
-        most = np.inf if self.depends == "rewards" else 20.0
+        most = np.inf if self.depends == "rewards" else self.most
         return Related.of(rho, self.action_sigma, most, 0.06 if self.short else None)
 
     def _refine(self, number):
@@ -227,6 +275,7 @@ class NaiveAutomatic:
         """Count all transitions again."""
         reps, both, keeps = self.representatives, (self.before, self.deployed), self.keeps()
         self.in_use = self.bandwidths.local.related = self.related()
+        self.before.naive.bonus = SimplifiedBonus(self.H, self.root, 0.01, 1.0)
         for one in both:
             one.naive.kernel["related"] = self.in_use
             one.naive.data = Data(self.H, self.stationary)

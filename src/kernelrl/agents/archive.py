@@ -27,7 +27,7 @@ __all__ = [
     "write_file",
 ]  # fmt: skip
 
-FORMAT = 8
+FORMAT = 9
 EARLIER = {
     1: "whose values were in other units",
     2: "which wrote hyper-parameters in another form",
@@ -36,6 +36,7 @@ EARLIER = {
     5: "which planned from scratch each time",
     6: "which stored the cells of representatives",
     7: "which kept no sums at nodes",
+    8: "whose bonus did not follow the data",
 }
 HEADER = "kernelrl.json"
 BEFORE = "before/"  # begins the names of arrays of an agent before its open episode; no name of a field has a slash

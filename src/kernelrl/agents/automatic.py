@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from kernelrl.agents.action_kernel import START
 from kernelrl.agents.dependence import MOTION, NOT, REWARDS, dependence
+from kernelrl.agents.roughness import Exploring
 from kernelrl.agents.spaces import Spaces
 from kernelrl.geometry.metrics import Lp
 from kernelrl.stores.log import Log, steps_in
@@ -90,6 +91,7 @@ class Automatic:
         self.scale: Floats | None = None  # s_j (d,), or s (1,)
         self.grain, self.due, self.action_sigma = 1.0, 0, START
         self.depends = NOT  # on the step: NOT, REWARDS do or MOTION does
+        self.exploring = Exploring()
 
     @property
     def random_steps(self) -> int:
@@ -173,15 +175,18 @@ class Automatic:
         """The state, as JSON."""
         scale = None if self.scale is None else self.scale.tolist()
         chosen = {"grain": self.grain, "due": self.due, "depends": self.depends, "action_sigma": self.action_sigma}
-        return {"scale": scale, **chosen}
+        return {"scale": scale, **chosen, **self.exploring._asdict()}
 
     def restore(self, stored: Any, d: int) -> None:
         """Restore what `to_store` gave."""
-        keys = ("scale", "grain", "due", "depends", "action_sigma")
+        keys = ("scale", "grain", "due", "depends", "action_sigma", *Exploring._fields)
         if not isinstance(stored, dict) or set(stored) != set(keys):
             raise ValueError(f"started: automatic must have {', '.join(keys)}, got {stored!r:.200}")
         if type(stored["action_sigma"]) is not float or not 0.0 < stored["action_sigma"] <= 1.0:
             raise ValueError(f"started: automatic has action_sigma {stored['action_sigma']!r:.200}, which cannot be")
+        found = Exploring(stored["root"], stored["others"])
+        if not (all(type(number) is float for number in found) and 0.0 <= found.root <= 1.0 <= found.others <= 1e6):
+            raise ValueError(f"started: automatic has {found!r:.200}, which cannot be")
         scale, grain, due = stored["scale"], stored["grain"], stored["due"]
         if not isinstance(stored["depends"], str) or stored["depends"] not in (NOT, REWARDS, MOTION):
             raise ValueError(f"started: automatic depends on {stored['depends']!r:.200}, which cannot be")
@@ -193,4 +198,4 @@ class Automatic:
         if not (numbers and type(grain) is float and 1e-3 <= grain <= 1e6 and type(due) is int and 0 <= due <= 2**53):
             raise ValueError(f"started: automatic is {stored!r:.200}, which cannot be")
         self.scale, self.grain, self.due = None if scale is None else np.array(scale), grain, due
-        self.depends, self.action_sigma = stored["depends"], stored["action_sigma"]
+        self.depends, self.action_sigma, self.exploring = stored["depends"], stored["action_sigma"], found

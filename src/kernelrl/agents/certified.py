@@ -26,7 +26,12 @@ class CertifiedAgent(Agent, abstract=True):
     """An agent with bounds on the optimal values, if its bonus has a guarantee."""
 
     bonus: Any
-    bonus_in_use: Bonus
+
+    @property
+    def bonus_in_use(self) -> Bonus:
+        """The bonus that was given, or the one chosen for "auto"."""
+        raise NotImplementedError
+
     bonus_scale: float
     lipschitz: Any
     _certified: tuple[int, Bounds] | None = None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelrl.agents import storage
-from kernelrl.agents.action_kernel import OTHERS, ActionKernel, narrowed
+from kernelrl.agents.action_kernel import ActionKernel, narrowed
 from kernelrl.agents.action_net import check_bins
 from kernelrl.agents.advice import Advice, warn_of_axes
 from kernelrl.agents.automatic import Automatic, Smoothing, next_renewal
@@ -38,6 +38,7 @@ from kernelrl.agents.guarantees import (
 )
 from kernelrl.agents.keeping import AtRepresentatives, EverySample, with_room
 from kernelrl.agents.parts import check_bonus_form, check_kernel_form, check_space
+from kernelrl.agents.roughness import COUNT, Exploring, exploring, some_rows
 from kernelrl.agents.rows import Rows
 from kernelrl.agents.schedules import Bandwidths, Local
 from kernelrl.agents.spaces import Spaces
@@ -60,7 +61,7 @@ from kernelrl.portable.plans import form_of_plan
 from kernelrl.stores.interface import samples_in
 from kernelrl.stores.landing import relanded, with_representatives
 from kernelrl.stores.log import new_log
-from kernelrl.stores.samples import BLEND, NEAREST, Settings, embedded_box, placed_box
+from kernelrl.stores.samples import BLEND, NEAREST, TERMINATED, TO, Settings, embedded_box, placed_box
 from kernelrl.theory.bonuses import EPOCHS, epoch_end
 from kernelrl.theory.lipschitz import unknown_lipschitz
 
@@ -68,8 +69,7 @@ __all__ = ["KernelAgent"]
 
 MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
 READING = ("nearest", "blend")
-AUTOMATIC = Simplified(root=0.05, count=0.01)
-WITH_LIMIT = Simplified(root=0.02, count=0.01)  # where other pairs count only so much, so that counts are smaller
+AUTOMATIC = Simplified(root=0.05, count=COUNT)
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
@@ -114,13 +114,14 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self.max_representatives = max_representatives
         self.reading = one_of("reading", reading, ("auto", *READING))
         resolve_kernel(kernel)
-        self.bonus_in_use: Bonus = AUTOMATIC if is_auto(bonus) else bonus_object(bonus)
+        self._given_bonus: Bonus | None = None if is_auto(bonus) else bonus_object(bonus)
+        self._automatic: Automatic | None = None
+        self._limited = False  # whether the samples of other pairs count only so much
         self._actions.check(self.bonus_in_use)
         self._check_combination()
         kind = EverySample if self.representatives is None else AtRepresentatives
         new_plan = self.exact_plan if self.representatives is None else self.merged_plan
         self._keeping: EverySample | AtRepresentatives = kind(new_plan, number_of_moments(self.bonus_in_use))
-        self._automatic: Automatic | None = None
         if is_auto(self.bandwidth):
             given = None if is_auto(self.metric) else self.metric
             merge = None if isinstance(self.representatives, str) else self.representatives
@@ -275,15 +276,22 @@ class KernelAgent(CertifiedAgent, abstract=True):
             reading=BLEND if blends else NEAREST, least_sigma=smoothing.least, exponent=smoothing.exponent,
             by_state=smoothing.by_state, promises=bonus.promises,
             tolerance=self.plan_tolerance if bonus.changes_slowly(self.bonus_scale) else 0.0,
-            others=OTHERS if self._limits_others(spaces) and not smoothing.by_step else np.inf,
+            others=self._exploring().others if self._limited and not smoothing.by_step else np.inf,
             action_weights=self._actions.weights(spaces, self._chosen_for_actions(), bonus.needs_moments),
             between=Apart() if L is None else self._actions.between(spaces), kernel=form, bonus=made,
             units=self.rewards.units, space=space, mask=self.compiled_mask(spaces), raw=np.zeros(low.size),
         )  # fmt: skip
 
-    def _limits_others(self, spaces: Spaces) -> bool:
-        """Whether the samples of other pairs count only so much for a pair, unless rewards depend on the step."""
-        return self._actions.limits_others(spaces, self.smoothing(spaces.low.size).local)
+    @property
+    def bonus_in_use(self) -> Bonus:
+        """The bonus that was given, or the one chosen for "auto"."""
+        if self._given_bonus is not None:
+            return self._given_bonus
+        return Simplified(root=self._exploring().root, count=COUNT) if self._limited else AUTOMATIC
+
+    def _exploring(self) -> Exploring:
+        """The bonus and the limit on other pairs, where they count only so much for a pair."""
+        return Exploring() if self._automatic is None else self._automatic.exploring
 
     def _is_short(self, spaces: Spaces) -> bool:
         """Whether settings are chosen by the rules for short episodes with continuous actions."""
@@ -308,12 +316,11 @@ class KernelAgent(CertifiedAgent, abstract=True):
             self._automatic.horizon, self._automatic.short = spaces.horizon, self._is_short(spaces)
         if self.stored:
             self._restore(low.size)
+        self._limited = self._actions.limits_others(spaces, self.smoothing(low.size).local)
         between = self.lipschitz is not None and self._actions.bounds_others(spaces)
         if isinstance(self._keeping, EverySample) and (between or self._actions.relates(spaces)):
             # Representatives that merge equal states only have the same values.
             self._keeping = AtRepresentatives(self.merged_plan, number_of_moments(self.bonus_in_use))
-        if is_auto(self.bonus):
-            self.bonus_in_use = WITH_LIMIT if self._limits_others(spaces) else AUTOMATIC
         metric = self.smoothing(low.size).metric
         check_space(metric, metric.space(low, high), low.size)
         metric.check(low, high)
@@ -438,6 +445,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if automatic.scale is None and samples_in(log) < automatic.random_steps:
             return 1
         number, due = self.number_of_representatives, self.episodes >= automatic.due
+        seen = self._targets(automatic) if due and automatic.short else None
         full = automatic.scale is not None and number >= max(2, automatic.limit) and automatic.merge is None
         if full:
             automatic.coarsen()
@@ -445,7 +453,10 @@ class KernelAgent(CertifiedAgent, abstract=True):
         related = self._actions.relates(spaces)
         if due and related and automatic.scale is not None:
             automatic.action_sigma = narrowed(self.model.store, self.smoothing(spaces.low.size).start)
-        if due and automatic.look(log, spaces, number, self.stationary, self._number_of_actions()):
+        again = due and automatic.look(log, spaces, number, self.stationary, self._number_of_actions())
+        if seen is not None and automatic.scale is not None:
+            automatic.exploring = exploring(log, *seen, automatic.scale, spaces.net, self.rewards.width)
+        if again:
             self._represent_again(automatic)
         if automatic.depends != NOT:
             self._advice.of_dependence(automatic.depends)
@@ -457,6 +468,16 @@ class KernelAgent(CertifiedAgent, abstract=True):
             automatic.due = self._renewal
         left = (automatic.limit - self.number_of_representatives) // (2 * horizon)
         return min(automatic.due - self.episodes, max(1, left if automatic.merge is None else automatic.due))
+
+    def _targets(self, automatic: Automatic) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Rows of the log (n,), and of each the reward and the value of its next state, (n,)."""
+        log = self.model.log
+        rows = some_rows(log)
+        targets = log.reward[rows].copy()
+        goes_on = log.labels[TERMINATED, rows] == 0
+        if automatic.scale is not None and self.spaces.horizon > 1 and goes_on.any():
+            targets[goes_on] += self.values(log.states[TO, rows[goes_on]], 1)
+        return rows, targets
 
     def _represent_again(self, automatic: Automatic) -> None:
         """Make the representatives again from the logged states, with the settings that were chosen; no data yet."""

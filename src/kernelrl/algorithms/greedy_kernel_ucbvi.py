@@ -18,12 +18,7 @@ import numpy as np
 
 from kernelrl.agents.kernel import KernelAgent
 from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs
-from kernelrl.episodes.verbs import (
-    choose,
-    pick,
-    read_values,
-    rescaled,
-)
+from kernelrl.episodes.verbs import begin_episode, choose, pick, read_values, rescaled
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.masks import restricts
 from kernelrl.jit.compile import inner
@@ -61,6 +56,11 @@ def rescale_greedy(model, settings, keep):
     model.memo[:] = -1.0
     plan = with_units(model.plan, settings, model.store, model.settings.units, keep)
     return model._replace(settings=settings, plan=plan)
+
+
+@begin_episode.implement(GreedyKernelUCBVIModel)
+def begin_greedy(model):
+    model.memo[STEP] = -1.0  # weights may have been renewed since
 
 
 @choose.implement(GreedyKernelUCBVIModel)
