@@ -65,7 +65,7 @@ def chosen(f, width=1.0, n=300):
 
 
 def test_what_follows():
-    """A small bonus where little differs; few others without noise, and as many as before with it."""
+    """A small bonus where little differs; few others without noise, and about 18 with nothing but noise."""
     smooth = chosen(lambda x, a, rng: 0.3 * (x + a))
     assert smooth.root < 0.001 and smooth.others < 7.0
     steep = chosen(lambda x, a, rng: np.exp(-50.0 * np.abs(x - a)))
@@ -78,7 +78,7 @@ def test_what_follows():
 
 
 def test_only_in_short_episodes_with_continuous_actions():
-    """What is used is what was chosen, and says so."""
+    """What is used is what was chosen. A bonus that is given is taken as it is; m follows the data all the same."""
     env = gym.make("kernelrl/Oil-v0", form="quadratic", steepness=1)
     agent = krl.KernelUCBVI()
     agent.fit(env, 4, seed=0, progress=False)
@@ -92,9 +92,41 @@ def test_only_in_short_episodes_with_continuous_actions():
     given = krl.KernelUCBVI(bonus=krl.bonuses.Simplified(root=0.5, count=0.01))
     given.fit(env, 40, seed=0, progress=False)
     assert given.settings_used()["bonus"].root == 0.5
+    assert given.model.settings.others == given.to_store()["automatic"]["others"] < 20.0
     rooms = krl.KernelUCBVI()
     rooms.fit("kernelrl/TwinRooms-v0", 20, seed=0, progress=False)
     assert rooms.settings_used()["bonus"] == krl.bonuses.Simplified(root=0.05, count=0.01)
+
+
+def test_not_with_a_metric_that_is_given():
+    """It measures states in units of its own, and might be no distance of vectors at all."""
+    agent = krl.KernelUCBVI(metric=krl.metrics.Lp(2, scale="box"))
+    agent.fit("kernelrl/Oil-v0", 40, seed=0, progress=False)
+    assert Exploring(*(agent.to_store()["automatic"][key] for key in Exploring._fields)) == Exploring()
+
+
+@pytest.mark.parametrize("kind", [krl.KernelUCBVI, krl.GreedyKernelUCBVI])
+def test_states_of_any_shape(kind):
+    """A state of four numbers is the same problem as a square of them."""
+    env = gym.wrappers.FlattenObservation(gym.wrappers.TimeLimit(Square(), 5))
+    expected = kind().fit(env, 20, seed=0, progress=False).returns
+    assert np.array_equal(kind().fit(gym.wrappers.TimeLimit(Square(), 5), 20, seed=0, progress=False).returns, expected)
+
+
+class Square(gym.Env):
+    """A state of 2 by 2 numbers, of which the action changes the first."""
+
+    observation_space = gym.spaces.Box(0.0, 1.0, (2, 2), np.float64)
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = self.np_random.random((2, 2))
+        return self.state.copy(), {}
+
+    def step(self, action):
+        self.state[0, 0] = np.clip(self.state[0, 0] + 0.3 * action[0], 0.0, 1.0)
+        return self.state.copy(), 1.0 - abs(self.state[0, 0] - 0.5), False, False, {}
 
 
 def test_saved_and_gone_on(tmp_path):

@@ -48,8 +48,8 @@ def limited(horizon: int = 8, **options: Any) -> gym.Env:
 class Pushed(Walk):
     """A walk on a line that is pushed by an action: the sum of its numbers, from -1 to 1 each."""
 
-    def __init__(self, shape: tuple[int, ...]):
-        super().__init__()
+    def __init__(self, shape: tuple[int, ...], ends: bool = False):
+        super().__init__(ends=ends)
         self.action_space = gym.spaces.Box(-1.0, 1.0, shape)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
@@ -57,6 +57,6 @@ class Pushed(Walk):
         return self.go(np.array([self.size * float(action.sum())]))
 
 
-def pushed(horizon: int = 8, shape: tuple[int, ...] = (1,)) -> gym.Env:
+def pushed(horizon: int = 8, shape: tuple[int, ...] = (1,), ends: bool = False) -> gym.Env:
     """So many steps of it."""
-    return gym.wrappers.TimeLimit(Pushed(shape), horizon)
+    return gym.wrappers.TimeLimit(Pushed(shape, ends), horizon)

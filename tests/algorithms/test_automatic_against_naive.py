@@ -47,6 +47,8 @@ CASES = {  # environment, range of rewards, number of episodes, options of the a
     "pushed": (pushed, (-1, 2), 50, {"action_bins": 7}, {"scale", "finer"}),
     "pushed in two ways": (functools.partial(pushed, shape=(2, 1)), (-1, 2), 40, {"action_bins": (3, 4)}, {"scale"}),
     "pushed, not short": (functools.partial(pushed, horizon=16), (-1, 2), 25, {"action_bins": 7}, {"scale", "finer"}),
+    "pushed, ends": (functools.partial(pushed, ends=True), (-1, 2), 50, {"action_bins": 7}, {"scale", "finer"}),
+    "pushed, given metric": (pushed, (-1, 2), 40, {"action_bins": 7, "metric": "manhattan"}, {"scale", "finer"}),
     "pushed, per step": (pushed, (-1, 2), 30, {"action_bins": 5, "stationary": False}, {"scale", "finer"}),
 }
 

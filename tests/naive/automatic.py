@@ -205,7 +205,9 @@ class NaiveAutomatic:
         return np.where([t[5] for t in self.log], self.nothing * (self.H - 1), V)
 
     def _explore(self, values) -> None:
-        """Root and m."""
+        """Root and m; with a metric that is given they stay as they are."""
+        if self.rho is not None:
+            return
         rng = np.random.default_rng(len(self.log))
         some = rng.permutation(len(self.log))[:4000]
         x, a, r = (np.array([self.log[i][j] for i in some]) for j in (0, 1, 2))

@@ -70,6 +70,7 @@ __all__ = ["KernelAgent"]
 MOST_SAMPLES = 2.0**20  # weights that would not change β in double precision, even this many of them, are left out
 READING = ("nearest", "blend")
 AUTOMATIC = Simplified(root=0.05, count=COUNT)
+Targets = tuple[npt.NDArray[np.int64], Floats]
 MOVED = 0.05  # weights are computed again when a schedule has changed the bandwidth by more than this fraction
 
 
@@ -379,7 +380,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
         if abs(sigma / self._sigma - 1.0) > MOVED:
             self._sigma = sigma
             self.model = self._keeping.with_settings(self.model, self._settings_now())
-            self._changes += 1
+            self._note_change()
         for j in range(1, count):
             if abs(self._bandwidth_of(k + j) / self._sigma - 1.0) > MOVED:
                 return j
@@ -406,12 +407,13 @@ class KernelAgent(CertifiedAgent, abstract=True):
         self.model = self.model._replace(settings=self._settings_now())
         self._keeping.settle(self.model)  # all rows count when settings are looked at
         if automatic is not None:
+            seen = self._targets(automatic)
             if too_many:  # some rows may be in the log only
                 self._represent_again(automatic)
                 if self._actions.relates(self.spaces):  # their bandwidth follows from the data there
                     self._land_again(automatic)
             automatic.due = min(automatic.due, self.episodes)
-            self._look_again(automatic)
+            self._look_again(automatic, seen)
         elif isinstance(self.bandwidth, Local):
             self._renewal = self.episodes
             self._renew_local()
@@ -430,22 +432,30 @@ class KernelAgent(CertifiedAgent, abstract=True):
             return False
         return self.number_of_representatives >= 2 * automatic.limit
 
+    def _note_change(self) -> None:
+        """Weights or representatives have changed, and with them all estimates."""
+        self._changes += 1
+
     def _renew_local(self) -> int:
         """Renew local bandwidths if that is due; return in how many episodes it is due again."""
         assert isinstance(self._keeping, AtRepresentatives)
         if self.episodes >= self._renewal:
             self.model = self._keeping.renewed(self.model)
-            self._changes += 1
+            self._note_change()
             self._renewal = next_renewal(self.episodes)
         return self._renewal - self.episodes
 
-    def _look_again(self, automatic: Automatic) -> int:
-        """Renew automatic settings if that is due; return in how many episodes it is due again."""
+    def _look_again(self, automatic: Automatic, seen: Targets | None = None) -> int:
+        """Renew automatic settings if that is due; return in how many episodes it is due again.
+
+        `seen` are targets of the last plan that was made, if it was lost since.
+        """
         spaces, log, horizon = self.spaces, self.model.log, self.spaces.horizon
         if automatic.scale is None and samples_in(log) < automatic.random_steps:
             return 1
         number, due = self.number_of_representatives, self.episodes >= automatic.due
-        seen = self._targets(automatic) if due and automatic.short else None
+        if due and seen is None:
+            seen = self._targets(automatic)
         full = automatic.scale is not None and number >= max(2, automatic.limit) and automatic.merge is None
         if full:
             automatic.coarsen()
@@ -469,14 +479,20 @@ class KernelAgent(CertifiedAgent, abstract=True):
         left = (automatic.limit - self.number_of_representatives) // (2 * horizon)
         return min(automatic.due - self.episodes, max(1, left if automatic.merge is None else automatic.due))
 
-    def _targets(self, automatic: Automatic) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Rows of the log (n,), and of each the reward and the value of its next state, (n,)."""
+    def _targets(self, automatic: Automatic) -> Targets | None:
+        """Rows of the log (n,), and of each the reward and the value of its next state, (n,).
+
+        None if the bonus does not follow them: a metric that is given measures states in units of its own.
+        """
+        if not automatic.short or automatic.metric is not None:
+            return None
         log = self.model.log
         rows = some_rows(log)
         targets = log.reward[rows].copy()
         goes_on = log.labels[TERMINATED, rows] == 0
         if automatic.scale is not None and self.spaces.horizon > 1 and goes_on.any():
-            targets[goes_on] += self.values(log.states[TO, rows[goes_on]], 1)
+            values = self.read_model(self.model, verbs.READ_VALUES, log.states[TO, rows[goes_on]], 1)
+            targets[goes_on] += self.in_own_units(values[:, 0], 1)
         return rows, targets
 
     def _represent_again(self, automatic: Automatic) -> None:
@@ -488,7 +504,7 @@ class KernelAgent(CertifiedAgent, abstract=True):
             if store is not None:
                 plan = self._keeping.new_plan(settings, store)
                 self.model = with_room(self.model._replace(settings=settings, store=store, plan=plan))
-                self._changes += 1
+                self._note_change()
                 return
             automatic.coarsen()
 

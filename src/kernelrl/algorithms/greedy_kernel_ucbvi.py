@@ -18,7 +18,7 @@ import numpy as np
 
 from kernelrl.agents.kernel import KernelAgent
 from kernelrl.algorithms.kernel_model import HERE, NEXT, Q, absorb, implement_shared_verbs
-from kernelrl.episodes.verbs import begin_episode, choose, pick, read_values, rescaled
+from kernelrl.episodes.verbs import choose, pick, read_values, rescaled
 from kernelrl.geometry.kernels import Kernel
 from kernelrl.geometry.masks import restricts
 from kernelrl.jit.compile import inner
@@ -56,11 +56,6 @@ def rescale_greedy(model, settings, keep):
     model.memo[:] = -1.0
     plan = with_units(model.plan, settings, model.store, model.settings.units, keep)
     return model._replace(settings=settings, plan=plan)
-
-
-@begin_episode.implement(GreedyKernelUCBVIModel)
-def begin_greedy(model):
-    model.memo[STEP] = -1.0  # weights may have been renewed since
 
 
 @choose.implement(GreedyKernelUCBVIModel)
@@ -139,6 +134,11 @@ class GreedyKernelUCBVI(KernelAgent):
                 "lipschitz: Greedy-Kernel-UCBVI without representatives and without interpolation can learn nothing, "
                 "since no state is visited twice; give lipschitz=… or representatives=…"
             )
+
+    def _note_change(self) -> None:
+        """Also forget the targets of the last choice."""
+        super()._note_change()
+        self.model.memo[STEP] = -1.0
 
     def needs_step(self) -> bool:
         """Values are lowered at the step of a transition; automatic agents compute them again from all data."""
