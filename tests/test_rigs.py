@@ -560,3 +560,38 @@ def test_files_with_open_episodes_are_checked(bad, tmp_path):
     edited_files.write(tmp_path / "bad.krl", header, list(arrays.items()))
     with pytest.raises(ValueError, match=r"bad\.krl is damaged"):
         krl.load(tmp_path / "bad.krl")
+
+
+def whole(episode, rng):
+    """Play an episode with random results, without ending it."""
+    state = START
+    for _ in range(H):
+        episode.choose(state)
+        state = rng.random(2)
+        episode.observe(float(rng.random()), state)
+
+
+def after_a_renewal(path):
+    """Values of an agent that chose before bandwidths were renewed and observed after it; saved between if `path`."""
+    agent = krl.GreedyKernelUCBVI(bandwidth=krl.schedules.Local(0.3, 0.03), representatives=0.0, reading="nearest")
+    agent.start(BOX, ACTIONS, H, seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(21):
+        episode = agent.open_episode()
+        whole(episode, rng)
+        episode.end()
+    first, second = agent.open_episode(), agent.open_episode()
+    whole(second, rng)
+    first.choose(START)
+    second.end()  # after this one, the 22nd, bandwidths are renewed
+    if path:
+        agent.save(path)
+        agent = krl.load(path)
+        first = agent.open_episode_number(first.number)
+    first.observe(0.0, START)
+    return agent.values([START], 0)[0]
+
+
+def test_a_choice_before_weights_were_renewed(tmp_path):
+    """Its targets are forgotten, so an agent that was saved after the choice learns the same as one that was not."""
+    assert after_a_renewal(tmp_path / "a.krl") == after_a_renewal(None)

@@ -14,8 +14,9 @@ renewed whenever the settings are looked at. With a bandwidth that is given, σ_
 only if `action_metric` is given, as a metric of their numbers 0 … A-1, whose largest distance is then 1 for "auto".
 
 Where bandwidths are local and actions are those of a net, the samples of all other pairs together count for a pair at
-most as OTHERS of its own (`kernelrl.stores.merged`): what was seen at the pair itself has no bias, so it prevails as
-soon as there is enough of it. It does not where rewards depend on the step.
+most as OTHERS of its own (`kernelrl.stores.merged`), in short episodes as fewer (`kernelrl.agents.roughness`): what was
+seen at the pair itself has no bias, so it prevails as soon as there is enough of it. It does not where rewards depend
+on the step.
 
 With episodes of at most SHORT steps and an automatic σ_A on a net, K_A has a tail that does not get narrower,
 

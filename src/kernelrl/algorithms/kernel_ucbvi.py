@@ -128,8 +128,8 @@ class KernelUCBVI(KernelAgent):
         metric: name, object of `krl.metrics`, or a compiled function of two states; "auto" is Euclidean, with
             coordinates scaled by their steps while `bandwidth` is "auto", as they are otherwise.
         bonus: name of the exploration bonus, or an object of `krl.bonuses`; "auto" is Simplified(root=0.05,
-            count=0.01), with root=0.02 for a net of related actions and local bandwidths, and in short episodes with
-            one that follows the data.
+            count=0.01), with root=0.02 for a net of related actions and local bandwidths, and there, in episodes of at
+            most 15 steps, with a root between 0 and 0.04 that follows the data.
         bonus_scale: factor of the bonus.
         lipschitz: L_h as a number or an array of length H, or the tuple (λ_r, λ_p); with None there is no
             interpolation. "log" is for unknown constants: every L_h is log k times high - low, where k is the number
