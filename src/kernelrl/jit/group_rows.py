@@ -5,11 +5,10 @@
 
 A row is read once for all members. Two things limit the loop, and removing one of them alone makes little difference:
 the number of loads, so one load brings the weights of two members (`add_entry`); and the wait for the addition before,
-so there are TURNS sums that take turns. The second form does everything that follows while T is in registers. With the
-JIT disabled NumPy does the same.
+so there are TURNS sums that take turns. The second form does everything that follows while T is in registers, without a
+branch for groups that are not full. With the JIT disabled NumPy does the same.
 """
 
-import contextlib
 import functools
 import itertools
 import math
@@ -27,10 +26,10 @@ MEMBERS = 4
 TURNS = 2
 
 
-def shuffled(builder, vector, *order):
-    """A vector of the entries `order` of another."""
-    none, lanes = ir.Constant(vector.type, ir.Undefined), ir.VectorType(ir.IntType(32), len(order))
-    return builder.shuffle_vector(vector, none, ir.Constant(lanes, order))
+def shuffled(builder, vector, *order, other=None):
+    """A vector of the entries `order` of another, or of two, the second one's counted on."""
+    other, lanes = other or ir.Constant(vector.type, ir.Undefined), ir.VectorType(ir.IntType(32), len(order))
+    return builder.shuffle_vector(vector, other, ir.Constant(lanes, order))
 
 
 def twice(builder, data, offset):
@@ -56,20 +55,21 @@ def add_entry(builder, sums, w, row, entry):
 
 def untangled(builder, straight, swapped):
     """The sums of two members from a·r0, b·r1, a·r2, b·r3 and a·r1, b·r0, a·r3, b·r2."""
-    orders = ((straight, swapped, (0, 4, 2, 6)), (swapped, straight, (1, 5, 3, 7)))
-    lanes = ir.VectorType(ir.IntType(32), COLUMNS)
-    return [builder.shuffle_vector(one, other, ir.Constant(lanes, order)) for one, other, order in orders]
+    return [
+        shuffled(builder, straight, 0, 4, 2, 6, other=swapped),
+        shuffled(builder, swapped, 1, 5, 3, 7, other=straight),
+    ]
 
 
-def sums_for_all(builder, w, i, r, start, end, width, first):
-    """The loop over a group's entries: weighted sums of rows, one for each member.
+def sums_for_all(builder, w, i, r, bounds, width, first):
+    """The loop over a group's entries, `bounds`: weighted sums of rows, one for each member.
 
     There are TURNS sums for each member, since an addition has to wait for the one before.
     """
     word, sums = ir.IntType(64), [new_sums(builder, MEMBERS) for _ in range(TURNS)]
     for total in itertools.chain(*sums):
         builder.store(four(0.0), total)
-    with cgutils.for_range_slice(builder, start, end, word(TURNS), word) as (j, _):
+    with cgutils.for_range_slice(builder, *bounds, word(TURNS), word) as (j, _):
         for turn in range(TURNS):
             entry = builder.add(j, word(turn))
             which = builder.zext(builder.load(builder.gep(i.data, [entry])), word)
@@ -79,13 +79,13 @@ def sums_for_all(builder, w, i, r, start, end, width, first):
     return [total for k in range(0, MEMBERS, 2) for total in untangled(builder, totals[k], totals[k + 1])]
 
 
-@contextlib.contextmanager
-def each_member(builder, m, g, lane):
-    """The code inside runs if group `g` has a member at `lane`, and gets its number."""
+def members_of(builder, m, g):
+    """The members of group `g`, the last one first; for one that is missing the first, which is then written last."""
     word = ir.IntType(64)
-    member = builder.load(builder.gep(m.data, [builder.add(builder.mul(g, word(MEMBERS)), word(lane))]))
-    with builder.if_then(builder.icmp_signed(">=", member, word(0)), likely=True):
-        yield member
+    place = builder.mul(g, word(MEMBERS))
+    first, *others = [builder.load(builder.gep(m.data, [builder.add(place, word(k))])) for k in range(MEMBERS)]
+    others = [builder.select(builder.icmp_signed("<", other, word(0)), first, other) for other in others]
+    return list(enumerate([first, *others]))[::-1]
 
 
 @intrinsic
@@ -96,9 +96,9 @@ def _add_rows_to_all(typingctx, weights, index, start, end, rows, first, members
         w, i, r, m, o = arrays_of(context, builder, signature, arguments)
         _, _, start, end, _, first, _, g, _ = arguments
         width = cgutils.unpack_tuple(builder, r.shape)[1]
-        for lane, total in enumerate(sums_for_all(builder, w, i, r, start, end, width, first)):
-            with each_member(builder, m, g, lane) as member:
-                store(builder, total, o.data, builder.add(builder.mul(member, width), first))
+        sums = sums_for_all(builder, w, i, r, (start, end), width, first)
+        for lane, member in members_of(builder, m, g):
+            store(builder, sums[lane], o.data, builder.add(builder.mul(member, width), first))
         return context.get_dummy_value()
 
     integer = types.int64
@@ -110,45 +110,46 @@ def larger(builder, one, other):
     return builder.select(builder.fcmp_ordered(">", one, other), one, other)
 
 
-def largest_of(builder, vector):
-    """The largest of four."""
-    for turned in ((2, 3, 0, 1), (1, 0, 3, 2)):
-        vector = larger(builder, vector, shuffled(builder, vector, *turned))
-    return builder.extract_element(vector, ir.IntType(32)(0))
+def largest_of_each(builder, vectors):
+    """A vector of the largest entries of four others."""
+    for orders in (((0, 4, 2, 6), (1, 5, 3, 7)), ((0, 1, 4, 5), (2, 3, 6, 7))):
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [
+            larger(builder, *(shuffled(builder, one, *order, other=other) for order in orders)) for one, other in pairs
+        ]
+    return vectors[0]
 
 
-def without_padding(builder, vector, first, actions):
-    """The vector of the columns from `first` on, with -∞ from column `actions` on."""
+def are_actions(builder, first, actions):
+    """Which of the four columns from `first` on are no padding."""
     word, kind = ir.IntType(64), ir.VectorType(ir.IntType(64), COLUMNS)
-    none, lane = ir.Constant(kind, ir.Undefined), ir.IntType(32)
-    left = builder.insert_element(none, builder.sub(actions, first), lane(0))
-    left = builder.shuffle_vector(left, none, ir.Constant(ir.VectorType(lane, COLUMNS), None))
-    there = builder.icmp_signed("<", ir.Constant(kind, [word(c) for c in range(COLUMNS)]), left)
-    return builder.select(there, vector, four(-math.inf))
+    left = builder.insert_element(ir.Constant(kind, ir.Undefined), builder.sub(actions, first), ir.IntType(32)(0))
+    left = shuffled(builder, left, *[0] * COLUMNS)
+    return builder.icmp_signed("<", ir.Constant(kind, [word(c) for c in range(COLUMNS)]), left)
 
 
 def best_rows(builder, arrays, bounds, g, factors, actions):
-    """The code of `best_rows_of_all` for group `g`; `factors`: two vectors and R, `bounds`: of its entries."""
+    """The code of `best_rows_of_all` for group `g`; `factors`: by_root, by_count and R, `bounds`: of its entries."""
     w, i, r, m, x, q, v = arrays
     word, (_, width) = ir.IntType(64), cgutils.unpack_tuple(builder, r.shape)
     layer, (root, count, most) = builder.mul(cgutils.unpack_tuple(builder, x.shape)[1], width), factors
-    best = new_sums(builder, MEMBERS)
+    members, best = members_of(builder, m, g), new_sums(builder, MEMBERS)
     for found in best:
         builder.store(four(-math.inf), found)
     with cgutils.for_range_slice(builder, word(0), width, word(COLUMNS), word) as (first, _):
-        sums = sums_for_all(builder, w, i, r, *bounds, width, first)
-        for lane, (total, found) in enumerate(zip(sums, best, strict=True)):
-            with each_member(builder, m, g, lane) as member:
-                place = builder.add(builder.mul(member, width), first)
-                row = scaled(builder, total, x, place, layer, root, count)
-                store(builder, row, q.data, place)
-                row = without_padding(builder, row, first, actions)
-                builder.store(larger(builder, row, builder.load(found)), found)
-    for lane, found in enumerate(best):
-        with each_member(builder, m, g, lane) as member:
-            value = largest_of(builder, builder.load(found))
-            value = builder.select(builder.fcmp_ordered("<", value, most), value, most)
-            builder.store(value, builder.gep(v.data, [member]))
+        sums = sums_for_all(builder, w, i, r, bounds, width, first)
+        there = are_actions(builder, first, actions)
+        for lane, member in members:
+            place = builder.add(builder.mul(member, width), first)
+            row = scaled(builder, sums[lane], x, place, layer, root, count)
+            store(builder, row, q.data, place)
+            row = builder.select(there, row, four(-math.inf))
+            builder.store(larger(builder, row, builder.load(best[lane])), best[lane])
+    values = largest_of_each(builder, [builder.load(found) for found in best])
+    values = builder.select(builder.fcmp_ordered("<", values, most), values, most)
+    for lane, member in members:
+        value = builder.extract_element(values, ir.IntType(32)(lane))
+        builder.store(value, builder.gep(v.data, [member]))
 
 
 @intrinsic
@@ -158,7 +159,7 @@ def _best_rows_of_all(typingctx, weights, index, start, rows, members, which, sc
     def codegen(context, builder, signature, arguments):
         w, i, s, r, m, n, x, q, v = arrays_of(context, builder, signature, arguments)
         by_root, by_count, most = cgutils.unpack_tuple(builder, arguments[6])
-        factors, word = (four_times(builder, by_root), four_times(builder, by_count), most), ir.IntType(64)
+        factors, word = [four_times(builder, factor) for factor in (by_root, by_count, most)], ir.IntType(64)
         number = cgutils.unpack_tuple(builder, n.shape)[0]
         with cgutils.for_range_slice(builder, word(0), number, word(1), word) as (k, _):
             g = builder.zext(builder.load(builder.gep(n.data, [k])), word)
